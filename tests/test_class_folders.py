@@ -89,8 +89,9 @@ def test_texts_in_utf_16_are_read_as_those_of_a_table_are(tmp_path, order):
         if mark:
             assert load(tmp_path / "wide").fingerprint() == plain
             continue
-        with pytest.warns(match=rf"20 of 20 texts .*: no mark of its .* UTF-16-{order.upper()}"):
-            assert load(tmp_path / "wide").fingerprint() == plain
+        with pytest.raises(InputError, match=r"0_0.txt: expected UTF-8.* --encoding utf-16-le"):
+            load(tmp_path / "wide")
+        assert load(tmp_path / "wide", encoding=f"utf-16-{order}").fingerprint() == plain
 
 
 def test_an_accent_at_the_end_of_a_text_is_one_of_windows_too(tmp_path):

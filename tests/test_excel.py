@@ -95,7 +95,7 @@ def test_hidden_rows_are_read_and_counted_and_empty_rows_are_none(tmp_path):
     )
     rows = read_rows(tmp_path / "a.xlsx")
     assert "rows that the sheet hides, as its filters do: 3; read like the others" in rows.notes
-    assert rows.where(1) == f"{tmp_path / 'a.xlsx'}, row 4"
+    assert rows.place_of(1) == f"{tmp_path / 'a.xlsx'}, row 4"
     with pytest.warns(match="rows that the sheet hides"):
         corpus = load(tmp_path / "a.xlsx")
     assert corpus.left_out == {}

@@ -55,7 +55,7 @@ def test_an_excel_file_without_a_header_is_read_by_places(tmp_path):
     rows = read_rows(tmp_path / "a.xlsx", header="none")
     assert rows.columns == ["1", "2", "3"]
     assert (len(rows), rows.values("3")[0]) == (40, "a text 0")
-    assert rows.where(0) == f"{tmp_path / 'a.xlsx'}, row 1"
+    assert rows.place_of(0) == f"{tmp_path / 'a.xlsx'}, row 1"
     assert load(tmp_path / "a.xlsx", header="none", text=3, label=1).classes == ["0", "1"]
 
 
@@ -93,7 +93,7 @@ def test_lines_of_fasttext_are_texts_and_labels(tmp_path, name, gap):
     rows = read_rows(tmp_path / name)
     assert rows.values("text")[0] == "The game, number 0"
     assert rows.values("text")[-1] == "at the end"
-    assert rows.where(40) == f"{tmp_path / name}, line 42"
+    assert rows.place_of(40) == f"{tmp_path / name}, line 42"
     corpus = load(tmp_path / name)
     assert (corpus.classes, corpus.left_out) == (["art-1", "sport"], {"label missing": 1})
 

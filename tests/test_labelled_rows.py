@@ -63,7 +63,7 @@ def test_labels_of_every_kind_give_a_run_that_opens_with_the_same_classes(
 ):
     corpus = hm.load(TEXTS, labels=[*labels] * 30)
     assert corpus.classes == classes
-    again = load_corpus(corpus.settings, given=kept(corpus, tmp_path))
+    again = load_corpus(corpus.settings, in_memory=kept(corpus, tmp_path))
     assert (again.classes, again.fingerprint()) == (classes, corpus.fingerprint())
     assert again.splits["test"].keys == corpus.splits["test"].keys
     assert again.settings == corpus.settings
@@ -72,7 +72,7 @@ def test_labels_of_every_kind_give_a_run_that_opens_with_the_same_classes(
 def kept(corpus, folder):
     from heedmap.data.in_memory import kept_in
 
-    for name, content in corpus.given.files().items():
+    for name, content in corpus.in_memory.files().items():
         (folder / name).write_bytes(content)
     return kept_in(folder)
 

@@ -63,24 +63,27 @@ def test_labels_whose_classes_are_not_certain_are_refused_with_the_cause(labels,
 
 
 def test_the_labels_of_other_splits_may_tell_how_they_count():
-    assert match("a", ["1"], NAMES, others=["0", "1"]).number == {"1": 1}
-    assert match("a", ["1"], NAMES, others=["1", "2"]).number == {"1": 0}
+    assert match("a", ["1"], NAMES, further_labels=["0", "1"]).number == {"1": 1}
+    assert match("a", ["1"], NAMES, further_labels=["1", "2"]).number == {"1": 0}
     with pytest.raises(InputError, match="counted from 0"):
-        match("a", ["1"], NAMES, others=["odd"])
+        match("a", ["1"], NAMES, further_labels=["odd"])
     for others in ([], ["0", "3"]):
         with pytest.raises(InputError, match="counted from 0"):
-            match("a", ["1", "2"], ("a", "b", "c"), others=others)
+            match("a", ["1", "2"], ("a", "b", "c"), further_labels=others)
 
 
 @pytest.mark.parametrize("outputs", [STARS, ("1", "2", "3", "4", "5")])
 def test_numbers_in_names_do_not_decide_where_all_splits_count_otherwise(outputs):
     labels = ["1", "2", "3", "4"]
-    matching = match("a", labels, outputs, others={"0", *labels})
+    matching = match("a", labels, outputs, further_labels={"0", *labels})
     assert [matching.number[label] for label in labels] == [1, 2, 3, 4]
     assert "counting from 0" in matching.note
-    assert match("a", labels, outputs, ["1", "2", "3", "4", "5"], others={"0"}).number["1"] == 0
+    assert (
+        match("a", labels, outputs, ["1", "2", "3", "4", "5"], further_labels={"0"}).number["1"]
+        == 0
+    )
     for others in (labels, ["5"], ["0", "5"], ["9"], ["odd"]):
-        assert match("a", labels, outputs, others=others).number["1"] == 0
+        assert match("a", labels, outputs, further_labels=others).number["1"] == 0
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_numbers_in_names_do_not_decide_where_all_splits_count_otherwise(outputs
 )
 def test_other_splits_that_contradict_the_numbers_in_names_are_refused(labels, outputs, others):
     with pytest.raises(InputError, match=r"by the number in its name, 1 is .*; say it: --classes"):
-        match("a", labels, outputs, others=[others])
+        match("a", labels, outputs, further_labels=[others])
 
 
 def test_names_that_a_user_gives_decide_and_there_is_one_for_each_output():

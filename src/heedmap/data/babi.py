@@ -74,16 +74,16 @@ def stories(task: int, count: int, seed: int) -> list[Story]:
     if seed < 0:
         raise InputError(f"seed must not be negative, got {seed}")
     rng = np.random.default_rng((task, seed))
-    found: list[Story] = []
-    while len(found) < count:
-        found += _one_world(task, rng)
-    return found[:count]
+    drawn_stories: list[Story] = []
+    while len(drawn_stories) < count:
+        drawn_stories += _one_world(task, rng)
+    return drawn_stories[:count]
 
 
 class _Event(NamedTuple):
     actor: str
     act: str  # a key of VERBS
-    what: str  # the place moved to, or the thing
+    target: str  # the place moved to, or the thing
 
 
 class _Inquiry(NamedTuple):
@@ -96,16 +96,16 @@ def _one_world(task: int, rng: np.random.Generator) -> list[Story]:
     world = _World(task, rng)
     events: list[_Event] = []
     sentences: list[list[str]] = []
-    found: list[Story] = []
-    while len(found) < QUESTIONS_PER_WORLD:
+    world_stories: list[Story] = []
+    while len(world_stories) < QUESTIONS_PER_WORLD:
         for _ in range(2):
             events.append(world.step())
             sentences.append(_sentence(task, events[-1], rng))
         inquiry = _inquiry(task, events, rng)
         if inquiry:
             question = inquiry.question.split()
-            found.append(Story(sentences[:], question, inquiry.answer, inquiry.supporting))
-    return found
+            world_stories.append(Story(sentences[:], question, inquiry.answer, inquiry.supporting))
+    return world_stories
 
 
 class _World:
@@ -122,14 +122,14 @@ class _World:
         """Let an actor do something that is possible."""
         while True:
             actor, act = _one_of(ACTORS, self._rng), _one_of(self._acts, self._rng)
-            here = self._place[actor]
+            location = self._place[actor]
             if act == "move":
                 choice = _one_of(PLACES, self._rng)
-                if choice != here:
+                if choice != location:
                     self._place[actor] = choice
                     return _Event(actor, act, choice)
                 continue
-            origin, goal = (here, actor) if act == "take" else (actor, here)
+            origin, goal = (location, actor) if act == "take" else (actor, location)
             within_reach = [thing for thing in THINGS if self._keeper[thing] == origin]
             if within_reach:
                 choice = _one_of(within_reach, self._rng)
@@ -138,9 +138,9 @@ class _World:
 
 
 def _sentence(task: int, event: _Event, rng: np.random.Generator) -> list[str]:
-    there = rng.random() < _THERE.get((task, event.act), 0.0)
+    says_there = rng.random() < _THERE.get((task, event.act), 0.0)
     verb = _one_of(VERBS[event.act], rng)
-    return f"{event.actor} {verb} the {event.what}{' there' if there else ''} .".split()
+    return f"{event.actor} {verb} the {event.target}{' there' if says_there else ''} .".split()
 
 
 def _inquiry(task: int, events: list[_Event], rng: np.random.Generator) -> _Inquiry | None:
@@ -149,24 +149,26 @@ def _inquiry(task: int, events: list[_Event], rng: np.random.Generator) -> _Inqu
     if task == 1:
         actor = _one_of([event.actor for event in recent], rng)
         move = _moves(events, actor, 0, len(events))[-1]
-        return _Inquiry(f"where is {actor} ?", events[move].what, (move,))
+        return _Inquiry(f"where is {actor} ?", events[move].target, (move,))
     # A thing that two sentences name is twice as likely: their draw is one from this list.
-    named = [event.what for event in recent if event.act != "move"]
-    known = {thing: _whereabouts(task, events, thing) for thing in set(named)}
-    askable = [thing for thing in named if known[thing]]
+    named = [event.target for event in recent if event.act != "move"]
+    whereabouts = {thing: _whereabouts(task, events, thing) for thing in set(named)}
+    askable = [thing for thing in named if whereabouts[thing]]
     if not askable:
         return None
     thing = _one_of(askable, rng)
-    last, moves = known[thing][0], known[thing][1:]
+    last_mention, moves = whereabouts[thing][0], whereabouts[thing][1:]
     if task == 2:
-        return _Inquiry(f"where is the {thing} ?", events[moves[-1]].what, (last, moves[-1]))
+        return _Inquiry(
+            f"where is the {thing} ?", events[moves[-1]].target, (last_mention, moves[-1])
+        )
     # The question means the last time that the thing was at the place, as only that one is recent.
-    visits = {events[move].what: index for index, move in enumerate(moves)}
+    visits = {events[move].target: index for index, move in enumerate(moves)}
     # The data ask about a later visit somewhat more often; the 2 is fitted, for no known reason.
     index = _one_of([i for i in visits.values() if i > 0 for _ in range(2 + i)], rng)
-    before, move = moves[index - 1], moves[index]
-    question = f"where was the {thing} before the {events[move].what} ?"
-    return _Inquiry(question, events[before].what, (last, move, before))
+    previous_move, move = moves[index - 1], moves[index]
+    question = f"where was the {thing} before the {events[move].target} ?"
+    return _Inquiry(question, events[previous_move].target, (last_mention, move, previous_move))
 
 
 def _whereabouts(task: int, events: list[_Event], thing: str) -> list[int]:
@@ -174,19 +176,19 @@ def _whereabouts(task: int, events: list[_Event], thing: str) -> list[int]:
 
     Empty where that is too little for a question of the task.
     """
-    own = [index for index, event in enumerate(events) if event.what == thing]
-    last = own[-1]
-    actor = events[last].actor
-    if events[last].act == "take":
+    mentions = [index for index, event in enumerate(events) if event.target == thing]
+    last_mention = mentions[-1]
+    actor = events[last_mention].actor
+    if events[last_mention].act == "take":
         # Where it was taken is not asked, although the story may say so.
-        moves = _moves(events, actor, last, len(events))
+        moves = _moves(events, actor, last_mention, len(events))
     elif task == 2:
         # Who drops a thing may have come to the place before taking it there.
-        moves = _moves(events, actor, 0, last)
+        moves = _moves(events, actor, 0, last_mention)
     else:
-        moves = _moves(events, actor, own[-2], last)
+        moves = _moves(events, actor, mentions[-2], last_mention)
     # Two moves of one person are always to two places, so two are enough for "before".
-    return [last, *moves] if len(moves) >= task - 1 else []
+    return [last_mention, *moves] if len(moves) >= task - 1 else []
 
 
 def _moves(events: list[_Event], actor: str, start: int, stop: int) -> list[int]:

@@ -46,26 +46,26 @@ def read_babi(folder: Path, task: int) -> tuple[Parts, dict[str, int]]:
     Raises:
         InputError: no file, or two, for the task and split; or a broken file, with the line or row.
     """
-    found = split_files(folder)
-    read = {name: _read_json(path) for name, path in found.items()}
-    return _rows(task, read or read_official(folder, task)), {}
+    by_split = split_files(folder)
+    stories_by_split = {name: _read_json(path) for name, path in by_split.items()}
+    return _rows(task, stories_by_split or read_official(folder, task)), {}
 
 
 def _rows(task: int, splits: Mapping[str, Sequence[Story]]) -> Parts:
     return {
-        name: [row_of(story, f"babi{task}-{name}-{i}") for i, story in enumerate(each)]
-        for name, each in splits.items()
+        name: [row_of(story, f"babi{task}-{name}-{i}") for i, story in enumerate(split_stories)]
+        for name, split_stories in splits.items()
     }
 
 
 def _read_json(path: Path) -> list[Story]:
-    found = []
+    parsed = []
     for number, row in enumerate(read_rows(path), start=1):
         try:
-            found.append(story_of(row))
+            parsed.append(story_of(row))
         except InputError as error:
             raise InputError(f"{path}, row {number}: {error}") from error
-    return found
+    return parsed
 
 
 def row_of(story: Story, key: str) -> Row:
@@ -121,14 +121,14 @@ def read_official(folder: Path, task: int) -> dict[str, list[Story]]:
 
 def _official_file(folder: Path, task: int, split: str) -> Path:
     pattern = f"qa{task}_*{split}.txt"
-    found = sorted(folder.glob(pattern)) if folder.is_dir() else []
-    if len(found) != 1:
-        got = " and ".join(path.name for path in found) or "none"
+    files = sorted(folder.glob(pattern)) if folder.is_dir() else []
+    if len(files) != 1:
+        got = " and ".join(path.name for path in files) or "none"
         raise InputError(
             f"{folder}: expected one file named {pattern}, got {got}; give the folder of one size, "
             "such as en or en-10k"
         )
-    return found[0]
+    return files[0]
 
 
 def read_stories(path: Path) -> list[Story]:
@@ -143,50 +143,50 @@ def read_stories(path: Path) -> list[Story]:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8; save the file as UTF-8 and try again") from error
-    found: list[Story] = []
+    questions: list[Story] = []
     sentences: list[list[str]] = []
     index_of: dict[int, int] = {}  # from the number of a line to that of the sentence in it
     expected = 1
     for line_number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        where = f"{path}, line {line_number}"
-        number, content = _numbered(line, expected, where)
+        place = f"{path}, line {line_number}"
+        number, content = _numbered(line, expected, place)
         if number == 1:
             sentences, index_of = [], {}
         expected = number + 1
         if content.rstrip().endswith("?") or "\t" in content or _LOST_TABS.search(content):
-            found.append(_question(content, sentences, index_of, where))
+            questions.append(_question(content, sentences, index_of, place))
         else:
             index_of[number] = len(sentences)
             sentences.append(words(content))
-    if not found:
+    if not questions:
         raise InputError(
             f"{path}: no question; expected lines such as '3 Where is Mary? \\tbath\\t1'"
         )
-    return found
+    return questions
 
 
-def _numbered(line: str, expected: int, where: str) -> tuple[int, str]:
+def _numbered(line: str, expected: int, place: str) -> tuple[int, str]:
     match = _NUMBERED.fullmatch(line.strip())
     if not match:
-        raise InputError(f"{where}: expected a number and a sentence, got {line.strip()[:60]!r}")
+        raise InputError(f"{place}: expected a number and a sentence, got {line.strip()[:60]!r}")
     number = int(match[1])
     if number not in {1, expected}:
         raise InputError(
-            f"{where}: expected 1, the number that starts a new story, or the number after the line "
+            f"{place}: expected 1, the number that starts a new story, or the number after the line "
             f"above, got {number}; put the missing lines back"
         )
     return number, match[2]
 
 
 def _question(
-    content: str, sentences: list[list[str]], index_of: dict[int, int], where: str
+    content: str, sentences: list[list[str]], index_of: dict[int, int], place: str
 ) -> Story:
     fields = [field.strip() for field in content.split("\t")]
     if len(fields) != 3 or not all(fields):
         raise InputError(
-            f"{where}: expected question, answer and supporting lines with a tab between them, "
+            f"{place}: expected question, answer and supporting lines with a tab between them, "
             f"got {content[:60]!r}"
         )
     question, answer, lines = fields
@@ -194,7 +194,7 @@ def _question(
     for line in lines.split():
         if not line.isdecimal() or int(line) not in index_of:
             raise InputError(
-                f"{where}: expected the numbers of sentences above the question as its supporting "
+                f"{place}: expected the numbers of sentences above the question as its supporting "
                 f"lines, got {line!r}"
             )
         supporting.append(index_of[int(line)])

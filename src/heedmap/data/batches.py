@@ -28,19 +28,19 @@ class Batch:
 
     @property
     def lengths(self) -> Int[Tensor, " B"]:
-        """Tokens of each text, the marks not counted."""
+        """Return the number of tokens of each text, the marks not counted."""
         return self.mask.sum(1)
 
     def to(self, device: torch.device) -> "Batch":
-        """The same batch on another device."""
+        """Move the batch to a device."""
         return self._each(lambda part: part.to(device))
 
     def repeated(self, times: int) -> "Batch":
-        """The batch again and again, one copy after the other."""
+        """Repeat the batch, one copy after the other."""
         return self._each(lambda part: part.repeat(times, *[1] * (part.dim() - 1)))
 
     def taken(self, rows: slice) -> "Batch":
-        """Some of the texts, padded to the longest of them."""
+        """Return some of the texts, padded to the longest of them."""
         part = self._each(lambda value: value[rows])
         longest, marks = int(part.lengths.max()), self.ids.shape[1] - self.mask.shape[1]
         return replace(part, ids=part.ids[:, : longest + marks], mask=part.mask[:, :longest])
@@ -59,7 +59,7 @@ class PairBatch(Batch):
 
     @property
     def query_lengths(self) -> Int[Tensor, " B"]:
-        """Tokens of each query, the marks not counted."""
+        """Return the number of tokens of each query, the marks not counted."""
         return (self.query_ids != PAD).sum(1) - 2
 
 
@@ -70,7 +70,7 @@ class GuidedBatch(Batch):
     weights: Float[Tensor, "B T"]
 
     def taken(self, rows: slice) -> "GuidedBatch":
-        """Some of the texts, padded to the longest of them."""
+        """Return some of the texts, padded to the longest of them."""
         part = Batch(self.rows, self.ids, self.mask, self.labels).taken(rows)
         weights = self.weights[rows, : part.mask.shape[1]]
         return GuidedBatch(part.rows, part.ids, part.mask, part.labels, weights)
@@ -91,7 +91,7 @@ class Encoded:
         return len(self.labels)
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
-        """The texts of some rows, padded to the longest of them."""
+        """Return the texts of some rows, padded to the longest of them."""
         lengths = self.lengths[np.asarray(rows, dtype=np.int64)]
         ids = np.full((len(rows), int(lengths.max(initial=0)) + 2), PAD, dtype=np.int64)
         for i, row in enumerate(rows):
@@ -120,7 +120,7 @@ class EncodedPairs(Encoded):
         self.allowed = allowed
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> PairBatch:
-        """The pairs of some rows, texts and queries padded to the longest of each."""
+        """Return the pairs of some rows, texts and queries padded to the longest of each."""
         texts, queries = super().batch(rows), self.queries.batch(rows)
         allowed = torch.from_numpy(self.allowed[np.asarray(rows, dtype=np.int64)])
         return PairBatch(texts.rows, texts.ids, texts.mask, texts.labels, queries.ids, allowed)
@@ -130,10 +130,12 @@ class Ragged:
     """One list of numbers per text, as one flat array with offsets."""
 
     def __init__(self, lists: Sequence[NDArray[Any] | Sequence[float]]) -> None:
-        sizes = [len(one) for one in lists]
+        sizes = [len(numbers) for numbers in lists]
         self.offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         none = np.zeros(0, dtype=np.float32)
-        self.values = np.concatenate([none, *(np.asarray(one, np.float32) for one in lists)])
+        self.values = np.concatenate(
+            [none, *(np.asarray(numbers, np.float32) for numbers in lists)]
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -142,12 +144,12 @@ class Ragged:
         return self.values[self.offsets[row] : self.offsets[row + 1]]
 
     def padded(self, rows: Int[Tensor, " B"], width: int) -> Float[Tensor, "B T"]:
-        """The lists of some rows, padded with 0 to T = `width`."""
-        found = np.zeros((len(rows), width), dtype=np.float32)
+        """Return the lists of some rows, padded with 0 to T = `width`."""
+        matrix = np.zeros((len(rows), width), dtype=np.float32)
         for i, row in enumerate(rows.tolist()):
             values = self[row]
-            found[i, : len(values)] = values
-        return torch.from_numpy(found)
+            matrix[i, : len(values)] = values
+        return torch.from_numpy(matrix)
 
 
 class Guided(Encoded):
@@ -159,14 +161,14 @@ class Guided(Encoded):
         self.labels, self.weights = split.labels, weights
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> GuidedBatch:
-        """The texts of some rows with their weights, padded to the longest of them."""
+        """Return the texts of some rows with their weights, padded to the longest of them."""
         batch = super().batch(rows)
         weights = self.weights.padded(batch.rows, batch.mask.shape[1])
         return GuidedBatch(batch.rows, batch.ids, batch.mask, batch.labels, weights)
 
 
 def sorted_batches(lengths: NDArray[np.int64], tokens: int) -> list[NDArray[np.int64]]:
-    """Rows in order of length (equal lengths in file order), cut into batches of about `tokens`.
+    """Sort rows by length (equal lengths in file order), and cut them into batches of about `tokens` tokens.
 
     Almost nothing is padded, and a batch's memory is bounded whatever its texts' lengths.
     """
@@ -183,7 +185,7 @@ def sorted_batches(lengths: NDArray[np.int64], tokens: int) -> list[NDArray[np.i
 def bucketed_batches(
     lengths: NDArray[np.int64], size: int, rng: np.random.Generator
 ) -> list[NDArray[np.int64]]:
-    """One epoch's batches: rows of similar length together, the batches in random order.
+    """Draw the batches of one epoch: rows of similar length together, the batches in random order.
 
     As Jain & Wallace: a noise of up to a tenth is added to each length (marks included) before
     sorting, so that other rows meet every epoch.
@@ -199,5 +201,5 @@ def bucketed_batches(
 def scatter_rows(
     rows: Sequence[Int[Tensor, " _"]], values: Sequence[Shaped[Tensor, "_ *rest"]]
 ) -> Shaped[Tensor, "N *rest"]:
-    """Values of batches back in the order of the split."""
+    """Put the values of batches back into the order of the split."""
     return torch.cat(list(values))[torch.argsort(torch.cat(list(rows)))]

@@ -72,7 +72,7 @@ class Biography:
 
     @property
     def gendered(self) -> tuple[bool, ...]:
-        """Whether each token is a gendered word."""
+        """Return whether each token is a gendered word."""
         return tuple(token in GENDERED for token in self.tokens)
 
 
@@ -83,12 +83,12 @@ def biographies(size: int = 3000, *, agreeing: float = AGREEING, seed: int = 0) 
     give the same biographies.
     """
     rng = Random(seed)
-    drawn: dict[tuple[str, ...], Biography] = {}
-    while len(drawn) < size:
-        occupation = ("physician", "surgeon")[len(drawn) % 2]
-        one = _biography(rng, occupation, agreeing)
-        drawn.setdefault(one.tokens, one)
-    return rng.sample(list(drawn.values()), size)
+    by_tokens: dict[tuple[str, ...], Biography] = {}
+    while len(by_tokens) < size:
+        occupation = ("physician", "surgeon")[len(by_tokens) % 2]
+        biography = _biography(rng, occupation, agreeing)
+        by_tokens.setdefault(biography.tokens, biography)
+    return rng.sample(list(by_tokens.values()), size)
 
 
 def _biography(rng: Random, occupation: str, agreeing: float) -> Biography:
@@ -101,15 +101,15 @@ def _biography(rng: Random, occupation: str, agreeing: float) -> Biography:
         *rng.sample(_EITHER, 1 if told else 2),
         *rng.sample(_LIVES, rng.choice((1, 2))),
     ]
-    own = _HABITS[0] if woman else _HABITS[1]
-    other = _HABITS[1] if woman else _HABITS[0]
+    usual_habits = _HABITS[0] if woman else _HABITS[1]
+    unusual_habits = _HABITS[1] if woman else _HABITS[0]
     words = {
         **(_WOMAN if woman else _MAN),
         "name": rng.choice(_NAMES),
         "town": rng.choice(_TOWNS),
         "place": rng.choice(_TOWNS),
         "number": rng.choice(("two", "three", "four")),
-        "habit": rng.choice(own if rng.random() < LEANING else other),
+        "habit": rng.choice(usual_habits if rng.random() < LEANING else unusual_habits),
     }
     text = " . ".join([sentences[0], *rng.sample(sentences[1:], len(sentences) - 1)]) + " ."
     gender = "female" if woman else "male"

@@ -43,7 +43,7 @@ class Selection:
 
     @property
     def of_splits(self) -> bool:
-        """Whether it depends on the other texts of a split, so that all splits are drawn first."""
+        """Return whether it depends on the other texts of a split, so that all splits are drawn first."""
         return bool(
             self.without_extremes or self.test_share or self.test_shortest or self.every_word
         )
@@ -62,7 +62,7 @@ class DatasetSpec:
     task: Literal["text", "question", "inference"]
     needs: str
     columns: ColumnSpec = field(default_factory=ColumnSpec)
-    read: Callable[[Path], tuple[Parts, dict[str, int]]] | None = None
+    read_folder: Callable[[Path], tuple[Parts, dict[str, int]]] | None = None
     trees: bool = False
     hub: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def _babi(task: int) -> DatasetSpec:
         f"a folder of bAbI task {task} (train and test, the official text files or JSON lines); without one, "
         "stories are generated here",
         ColumnSpec(tokenize=babi_rows.tokenize),
-        read=lambda folder: babi_rows.read_babi(folder, task),
+        read_folder=lambda folder: babi_rows.read_babi(folder, task),
         selections={"code": Selection(every_word=True)},
     )
 
@@ -161,7 +161,7 @@ CATALOG: dict[str, DatasetSpec] = {
         "MIMIC-III (PhysioNet credentials): a folder with NOTEEVENTS.csv and DIAGNOSES_ICD.csv, and, for the "
         "paper's split, train/dev/test_50_hadm_ids.csv",
         ColumnSpec(tokenize=clinical_words),
-        read=lambda folder: mimic.read(folder, "diabetes"),
+        read_folder=lambda folder: mimic.read(folder, "diabetes"),
         classes=("0", "1"),
         selections=_by_length(6, 4000, test_shortest=5000),
     ),
@@ -170,7 +170,7 @@ CATALOG: dict[str, DatasetSpec] = {
         "text",
         "MIMIC-III (PhysioNet credentials): a folder with NOTEEVENTS.csv and DIAGNOSES_ICD.csv",
         ColumnSpec(tokenize=clinical_words),
-        read=lambda folder: mimic.read(folder, "anemia"),
+        read_folder=lambda folder: mimic.read(folder, "anemia"),
         classes=("0", "1"),
         selections=_by_length(None, 4000, test_shortest=5000),
     ),
@@ -179,7 +179,7 @@ CATALOG: dict[str, DatasetSpec] = {
         "question",
         "CNN questions of the DeepMind Q&A data set: a folder with questions/training, validation and test",
         ColumnSpec(tokenize=cloze.tokenize),
-        read=cloze.read,
+        read_folder=cloze.read,
         candidates=cloze.entities,
     ),
     "babi_qa1": _babi(1),

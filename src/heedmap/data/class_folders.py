@@ -11,68 +11,83 @@ Texts further down, or beside the folders, are of no class that is certain: they
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from heedmap.data.columns import Rows
+from heedmap.data.columns import Rows, Tables
 from heedmap.data.dialect import as_utf8
-from heedmap.data.readers import SPLIT_NAMES
+from heedmap.data.readers import one_per_split
 from heedmap.errors import InputError
 
 UNLABELLED = "unsup"
 _BESIDE = "not in a class's folder"
 
 
-def read_class_folders(
-    folder: Path, encoding: str | None, left_out: Counter[str]
-) -> dict[str, Rows]:
-    """Read the texts by split (`all` where there are none); nothing where a folder has another layout.
+def read_class_folders(folder: Path, encoding: str | None) -> Tables | None:
+    """Read the texts by split (`all` where there are none); None where a folder has another layout.
 
     The encoding of each text is the one that is given, or found as that of a CSV file is.
-    Files that are not read are counted in `left_out`.
+    Files that are not read are counted.
 
     Raises:
         InputError: two folders for one split, or a text of another encoding, by its name.
     """
-    places = _places(folder)
-    classes = {split: _classes(place) for split, place in places.items()}
-    if len(classes.get("train", classes.get("all", {}))) < 2:
-        return {}
-    found, unread = {}, {}
-    for split, by_class in classes.items():
-        prefix = "" if split == "all" else f"{split}: "
-        keys, texts, labels, without = [], [], [], 0
-        guessed: dict[str, list[str]] = {}
-        for label, files in by_class.items():
-            wanted = {*_texts(files)}
-            without += sum(not file.suffix for file in wanted)
-            for file in files:
-                if file not in wanted:
-                    left_out[f"{prefix}not a .txt file"] += 1
-                elif label == UNLABELLED:
-                    left_out[f"{prefix}{UNLABELLED}: texts without a class"] += 1
-                else:
-                    content, _, guesses = as_utf8(file, encoding)
-                    keys.append(_checked_name(file, f"{label}/{file.name}"))
-                    for guess in guesses:
-                        guessed.setdefault(guess, []).append(keys[-1])
-                    texts.append(content.decode())
-                    labels.append(label)
-        notes = [
-            f"{len(found_in)} of {len(keys)} texts (first: {found_in[0]}): {guess}"
-            for guess, found_in in guessed.items()
-        ]
-        notes += [f"files without an ending, read as texts: {without}"] * bool(without)
-        found[split] = replace(_rows(places[split], keys, texts, labels), notes=notes)
-        within = [path for name in by_class for path in _below(places[split] / name)]
-        unread[f"{prefix}in a folder within a class's folder"] = [*filter(Path.is_dir, within)]
-        beside = [path for path in _below(places[split]) if path.name not in by_class]
-        unread[f"{prefix}{_BESIDE}"] = beside
-    if "all" not in places:
-        unread[_BESIDE] = [path for path in _below(folder) if path not in places.values()]
-    sizes = {reason: sum(map(_texts_in, paths)) for reason, paths in unread.items()}
+    split_folders = _split_folders(folder)
+    files_by_class = {split: _classes(home) for split, home in split_folders.items()}
+    if len(files_by_class.get("train", files_by_class.get("all", {}))) < 2:
+        return None
+    left_out: Counter[str] = Counter()
+    tables: dict[str, Rows] = {}
+    unread: dict[str, list[Path]] = {}
+    for split, by_class in files_by_class.items():
+        prefix, home = "" if split == "all" else f"{split}: ", split_folders[split]
+        tables[split], counts = _read_classes(home, by_class, encoding)
+        left_out.update({f"{prefix}{reason}": count for reason, count in counts.items()})
+        inner = [path for name in by_class for path in _visible(home / name) if path.is_dir()]
+        unread[f"{prefix}in a folder within a class's folder"] = inner
+        unread[f"{prefix}{_BESIDE}"] = [p for p in _visible(home) if p.name not in by_class]
+    if "all" not in split_folders:
+        unread[_BESIDE] = [p for p in _visible(folder) if p not in split_folders.values()]
+    sizes = {reason: sum(map(_count_texts, paths)) for reason, paths in unread.items()}
     left_out.update({reason: size for reason, size in sizes.items() if size})
-    return found
+    return Tables(tables, left_out)
+
+
+def _read_classes(
+    home: Path, by_class: Mapping[str, Sequence[Path]], encoding: str | None
+) -> tuple[Rows, Counter[str]]:
+    """Read the texts of one split, and count by reason the files that are none."""
+    left_out: Counter[str] = Counter()
+    keys, texts, labels, without_ending = [], [], [], 0
+    guesses: dict[str, list[str]] = {}
+    for label, files in by_class.items():
+        text_files = {*_texts(files)}
+        without_ending += sum(not file.suffix for file in text_files)
+        for file in files:
+            if file not in text_files:
+                left_out["not a .txt file"] += 1
+            elif label == UNLABELLED:
+                left_out[f"{UNLABELLED}: texts without a class"] += 1
+            else:
+                content, _, guess_notes = as_utf8(file, encoding)
+                keys.append(_checked_name(file, f"{label}/{file.name}"))
+                for note in guess_notes:
+                    guesses.setdefault(note, []).append(keys[-1])
+                texts.append(content.decode())
+                labels.append(label)
+    columns: Mapping[str, Sequence[str]] = {"id": keys, "text": texts, "label": labels}
+    notes = [
+        f"{len(guessed)} of {len(keys)} texts (first: {guessed[0]}): {note}"
+        for note, guessed in guesses.items()
+    ]
+    notes += [f"files without an ending, read as texts: {without_ending}"] * bool(without_ending)
+    rows = Rows(
+        list(columns),
+        len(keys),
+        lambda name: list(columns[name]),
+        place_of=lambda i: str(home / keys[i]),
+        notes=notes,
+    )
+    return rows, left_out
 
 
 def _checked_name(file: Path, key: str) -> str:
@@ -86,29 +101,22 @@ def _checked_name(file: Path, key: str) -> str:
     return key
 
 
-def _places(folder: Path) -> dict[str, Path]:
+def _split_folders(folder: Path) -> dict[str, Path]:
     """Return the folder of each split, or the folder itself where it has none to train on."""
-    found: dict[str, Path] = {}
-    for path in _below(folder):
-        split = SPLIT_NAMES.get(path.name.lower())
-        if split is None or not path.is_dir() or not _classes(path):
-            continue
-        if split in found:
-            raise InputError(
-                f"{folder}: both {found[split].name} and {path.name} could be its {split} split; keep one"
-            )
-        found[split] = path
-    return found if "train" in found else {"all": folder}
+    by_split = one_per_split(
+        folder, ((path, path.name) for path in _visible(folder) if path.is_dir() and _classes(path))
+    )
+    return by_split if "train" in by_split else {"all": folder}
 
 
 def _classes(folder: Path) -> dict[str, list[Path]]:
     """Return the files of each folder that has texts."""
-    found = {
-        path.name: [file for file in _below(path) if file.is_file()]
-        for path in _below(folder)
+    by_name = {
+        path.name: [file for file in _visible(path) if file.is_file()]
+        for path in _visible(folder)
         if path.is_dir()
     }
-    return {name: files for name, files in found.items() if _texts(files)}
+    return {name: files for name, files in by_name.items() if _texts(files)}
 
 
 def _texts(files: Sequence[Path]) -> list[Path]:
@@ -118,7 +126,7 @@ def _texts(files: Sequence[Path]) -> list[Path]:
     return [*files] if len(files) > 1 and not any(file.suffix for file in files) else []
 
 
-def _texts_in(path: Path) -> int:
+def _count_texts(path: Path) -> int:
     """Count the texts in a folder, at any depth; a file is one text, or none."""
     names = [path.name] if path.is_file() else []
     for _, folders, files in os.walk(path):
@@ -127,15 +135,6 @@ def _texts_in(path: Path) -> int:
     return sum(name.lower().endswith(".txt") for name in names)
 
 
-def _below(folder: Path) -> list[Path]:
+def _visible(folder: Path) -> list[Path]:
+    """Return what a folder holds, without hidden files, which systems leave there (.DS_Store)."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-
-
-def _rows(folder: Path, keys: Sequence[str], texts: Sequence[str], labels: Sequence[str]) -> Rows:
-    columns: Mapping[str, Sequence[str]] = {"id": keys, "text": texts, "label": labels}
-    return Rows(
-        list(columns),
-        len(keys),
-        lambda name: list(columns[name]),
-        where=lambda i: str(folder / keys[i]),
-    )

@@ -35,7 +35,7 @@ DEEPEST = 3  # data/en/train.parquet; files further down belong to something els
 _KNOWN = {"config_name", "data_dir", "data_files", "default", "description", "features", "version"}
 
 
-def read_clone(folder: Path, read: Callable[[Path], Rows] = read_rows) -> dict[str, Rows]:
+def read_clone(folder: Path, read_file: Callable[[Path], Rows] = read_rows) -> dict[str, Rows]:
     """Read the rows by split, as the Hub names them, each file by `read`; none where no file looks like data.
 
     Raises:
@@ -43,25 +43,25 @@ def read_clone(folder: Path, read: Callable[[Path], Rows] = read_rows) -> dict[s
             configurations, or, where no README names the files, several folders that hold files of one split;
             files of one split with different columns.
     """
-    about = _metadata(folder)
-    config = _config(folder, about)
+    metadata = _metadata(folder)
+    config = _config(folder, metadata)
     if config.get("data_files") is not None:
-        found = _by_pattern(folder, config)
+        by_split = _by_pattern(folder, config)
     else:
-        within = _inside(folder, config["data_dir"]) if config.get("data_dir") else folder
-        found = _by_name(within, _data(_below(within), within))
-        if within == folder and not any(len(p.relative_to(folder).parts) > 1 for p in _all(found)):
-            found = {}  # files of the folder itself are named train, dev and test
-        _check_one_set(within, found)
-    for path in _all(found):
+        home = _inside(folder, config["data_dir"]) if config.get("data_dir") else folder
+        by_split = _by_name(home, _data(_below(home), home))
+        if home == folder and not any(len(p.relative_to(folder).parts) > 1 for p in _all(by_split)):
+            by_split = {}  # files of the folder itself are named train, dev and test
+        _check_one_set(home, by_split)
+    for path in _all(by_split):
         confine(folder, path)
-    names = _class_names(about, config)
+    names = _class_names(metadata, config)
     guessed = config.get("data_files") is None
     return {
         split: _joined(
-            folder, split, paths, names, read, _several(folder, paths) if guessed else []
+            folder, split, paths, names, read_file, _several(folder, paths) if guessed else []
         )
-        for split, paths in found.items()
+        for split, paths in by_split.items()
     }
 
 
@@ -96,8 +96,8 @@ def plain(folder: Path, name: object) -> PurePosixPath:
     return path
 
 
-def _all(found: Mapping[str, list[Path]]) -> list[Path]:
-    return [path for paths in found.values() for path in paths]
+def _all(by_split: Mapping[str, list[Path]]) -> list[Path]:
+    return [path for paths in by_split.values() for path in paths]
 
 
 def _metadata(folder: Path) -> dict[str, Any]:
@@ -115,20 +115,20 @@ def _metadata(folder: Path) -> dict[str, Any]:
         ) from error
 
 
-def _config(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+def _config(folder: Path, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Choose the only configuration, or the one that is called or marked the default."""
-    configs = about.get("configs") or []
-    if not isinstance(configs, list) or not all(isinstance(one, dict) for one in configs):
+    configs = metadata.get("configs") or []
+    if not isinstance(configs, list) or not all(isinstance(config, dict) for config in configs):
         raise InputError(f"{folder}/README.md: expected a list of configurations as `configs`")
     default = [c for c in configs if c.get("config_name") == "default" or c.get("default")]
-    chosen = configs if len(configs) == 1 else default
-    if configs and len(chosen) != 1:
-        names = ", ".join(str(one.get("config_name")) for one in configs[:8])
+    chosen_configs = configs if len(configs) == 1 else default
+    if configs and len(chosen_configs) != 1:
+        names = ", ".join(str(config.get("config_name")) for config in configs[:8])
         raise InputError(
             f"{folder}: expected a data set of one configuration, got {len(configs)} ({names}); give the "
             "file or folder of one of them"
         )
-    config = dict(chosen[0]) if chosen else {}
+    config = dict(chosen_configs[0]) if chosen_configs else {}
     if unknown := config.keys() - _KNOWN:
         raise InputError(
             f"{folder}/README.md: expected a configuration with data_files, got {', '.join(sorted(unknown))} "
@@ -143,13 +143,13 @@ def _inside(folder: Path, name: object) -> Path:
 
 def _by_pattern(folder: Path, config: Mapping[str, Any]) -> dict[str, list[Path]]:
     """Find the files that the README's patterns match, by split."""
-    given, base = config["data_files"], folder
+    data_files, base = config["data_files"], folder
     if config.get("data_dir"):
         base = _inside(folder, config["data_dir"])
-    entries = given if isinstance(given, list) else [given]
+    entries = data_files if isinstance(data_files, list) else [data_files]
     if all(isinstance(entry, str) for entry in entries):
         entries = [{"split": "train", "path": entries}]
-    found: dict[str, list[Path]] = {}
+    by_split: dict[str, list[Path]] = {}
     for entry in entries:
         if not isinstance(entry, dict) or not {"split", "path"} <= entry.keys():
             raise InputError(
@@ -158,32 +158,32 @@ def _by_pattern(folder: Path, config: Mapping[str, Any]) -> dict[str, list[Path]
         patterns = entry["path"] if isinstance(entry["path"], list) else [entry["path"]]
         paths: list[Path] = []
         for pattern in patterns:
-            wanted = str(plain(folder, pattern))
-            wanted = f"{wanted}/*" if wanted.endswith("**") else wanted
-            matching = _data(base.glob(wanted), base)
+            glob = str(plain(folder, pattern))
+            glob = f"{glob}/*" if glob.endswith("**") else glob
+            matching = _data(base.glob(glob), base)
             if not matching:
                 raise InputError(
                     f"{folder}/README.md: expected data_files that are there, found no CSV, JSON or "
                     f"Parquet file for {pattern!r:.80}"
                 )
             paths += [path for path in matching if path not in paths]
-        found[str(entry["split"])] = paths
-    return found
+        by_split[str(entry["split"])] = paths
+    return by_split
 
 
 def _below(folder: Path) -> Iterator[Path]:
     """List what is in a folder, up to DEEPEST folders down, but not in runs of heedmap."""
     level = [folder] if folder.is_dir() else []
     for _ in range(DEEPEST):
-        inside = [path for one in level for path in sorted(one.iterdir())]
-        yield from inside
-        folders = (path for path in inside if path.is_dir() and not path.is_symlink())
+        children = [path for parent in level for path in sorted(parent.iterdir())]
+        yield from children
+        folders = (path for path in children if path.is_dir() and not path.is_symlink())
         level = [path for path in folders if not (path / "settings.toml").exists()]
 
 
 def _data(paths: Iterable[Path], base: Path) -> list[Path]:
     """Keep the files that may be data, of the most common kind, sorted."""
-    found = sorted(
+    files = sorted(
         path
         for path in paths
         if kind_of(path)
@@ -191,21 +191,21 @@ def _data(paths: Iterable[Path], base: Path) -> list[Path]:
         and not any(part.startswith((".", "__")) for part in path.relative_to(base).parts)
         and path.is_file()
     )
-    kinds = Counter(kind_of(path) for path in found).most_common(1)
-    return [path for path in found if kind_of(path) == kinds[0][0]]
+    kinds = Counter(kind_of(path) for path in files).most_common(1)
+    return [path for path in files if kind_of(path) == kinds[0][0]]
 
 
 def _by_name(base: Path, paths: list[Path]) -> dict[str, list[Path]]:
     """Sort files into splits by words in the names of folders, else of files; else all are for training."""
     for places in (lambda path: path.relative_to(base).parts[:-1], lambda path: [path.name]):
-        found: dict[str, list[Path]] = {}
+        by_split: dict[str, list[Path]] = {}
         for path in paths:
             names = {word for part in places(path) for word in _words(part)}
             for split, keywords in _KEYWORDS.items():
                 if names.intersection(keywords):
-                    found.setdefault(split, []).append(path)
-        if found:
-            return found
+                    by_split.setdefault(split, []).append(path)
+        if by_split:
+            return by_split
     return {"train": paths} if paths else {}
 
 
@@ -213,9 +213,9 @@ def _words(name: str) -> list[str]:
     return re.split(r"[-._ 0-9]+", name.lower())
 
 
-def _check_one_set(base: Path, found: Mapping[str, list[Path]]) -> None:
+def _check_one_set(base: Path, by_split: Mapping[str, list[Path]]) -> None:
     """Refuse files of one split in several folders: a folder of data sets, or of one and its copy."""
-    for split, paths in found.items():
+    for split, paths in by_split.items():
         homes = list(dict.fromkeys(_home(path, base, split) for path in paths))
         if len(homes) > 1:
             raise InputError(
@@ -243,31 +243,31 @@ def _joined(
     split: str,
     paths: list[Path],
     names: Mapping[str, list[str]],
-    read: Callable[[Path], Rows],
+    read_file: Callable[[Path], Rows],
     notes: Iterable[str],
 ) -> Rows:
     parts: list[Rows] = []
     for path in paths:
-        parts.append(read(path))
-        columns, others = parts[0].columns, parts[-1].columns
-        if set(columns) != set(others):
+        parts.append(read_file(path))
+        columns, file_columns = parts[0].columns, parts[-1].columns
+        if set(columns) != set(file_columns):
             raise InputError(
                 f"{folder}: expected the same columns in all files of {split}, got "
-                f"{', '.join(columns[:8])} in {paths[0].name} and {', '.join(others[:8])} in {path.name}"
+                f"{', '.join(columns[:8])} in {paths[0].name} and {', '.join(file_columns[:8])} in {path.name}"
             )
     named = [(path.relative_to(folder), part) for path, part in zip(paths, parts, strict=True)]
     ends = [*accumulate(map(len, parts))]
 
-    def where(i: int) -> str:
-        of = bisect_right(ends, i)
-        return parts[of].where(i - ends[of] + len(parts[of]))
+    def place_of(i: int) -> str:
+        number = bisect_right(ends, i)
+        return parts[number].place_of(i - ends[number] + len(parts[number]))
 
     return Rows(
         columns,
         ends[-1],
         lambda column: [value for part in parts for value in part.values(column)],
         {**names, **parts[0].class_names},
-        where,
+        place_of,
         notes=[*notes, *(f"{name}: {note}" for name, part in named for note in part.notes)],
         unless_joined={
             f"{name}: {note}": columns
@@ -277,25 +277,25 @@ def _joined(
     )
 
 
-def _class_names(about: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, list[str]]:
+def _class_names(metadata: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, list[str]]:
     """Find what the numbers of a column mean, where the README says so."""
-    infos = about.get("dataset_info") or []
+    infos = metadata.get("dataset_info") or []
     infos = infos if isinstance(infos, list) else [infos]
-    wanted = config.get("config_name", "default")
+    config_name = config.get("config_name", "default")
     names: dict[str, list[str]] = {}
-    for info in (*infos, {**config, "config_name": wanted}):
+    for info in (*infos, {**config, "config_name": config_name}):
         if not isinstance(info, dict) or (
-            len(infos) > 1 and info.get("config_name", "default") != wanted
+            len(infos) > 1 and info.get("config_name", "default") != config_name
         ):
             continue
         features = info.get("features")
         for feature in features if isinstance(features, list) else []:
             dtype = feature.get("dtype") if isinstance(feature, dict) else None
             label = dtype.get("class_label") if isinstance(dtype, dict) else None
-            given = label.get("names") if isinstance(label, dict) else None
-            if isinstance(given, dict):  # by number
-                numbers = range(len(given))
-                given = [given.get(str(i), given.get(i)) for i in numbers]
-            if isinstance(given, list) and None not in given:
-                names[str(feature.get("name"))] = [str(name) for name in given]
+            label_names = label.get("names") if isinstance(label, dict) else None
+            if isinstance(label_names, dict):  # by number
+                numbers = range(len(label_names))
+                label_names = [label_names.get(str(i), label_names.get(i)) for i in numbers]
+            if isinstance(label_names, list) and None not in label_names:
+                names[str(feature.get("name"))] = [str(name) for name in label_names]
     return names

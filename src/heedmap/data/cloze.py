@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from heedmap.data.readers import SPLIT_NAMES, SPLITS
+from heedmap.data.readers import SPLITS, one_per_split
 from heedmap.data.rows import Parts, Row
 from heedmap.data.tokens import spaces
 from heedmap.errors import InputError
@@ -39,46 +39,39 @@ def read(folder: Path) -> tuple[Parts, dict[str, int]]:
             occur in its article.
     """
     left_out: Counter[str] = Counter()
-    rows = {
-        split: _split(path, split, left_out) for split, path in _split_folders(Path(folder)).items()
-    }
-    return rows, dict(left_out)
+    parts: Parts = {}
+    for split, path in _split_folders(Path(folder)).items():
+        parts[split], counts = _split(path)
+        left_out.update({f"{split}: {reason}": count for reason, count in counts.items()})
+    return parts, dict(left_out)
 
 
 def _split_folders(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; expected {_WANTED}")
     home = folder / "questions" if (folder / "questions").is_dir() else folder
-    found: dict[str, Path] = {}
-    for path in sorted(home.iterdir()):
-        split = SPLIT_NAMES.get(path.name.lower())
-        if split is None or not path.is_dir():
-            continue
-        if split in found:
-            raise InputError(
-                f"{home}: both {found[split].name} and {path.name} could be its {split} split; keep one"
-            )
-        found[split] = path
-    if missing := [split for split in SPLITS if split not in found]:
-        there = ", ".join(sorted(path.name for path in home.iterdir())[:8]) or "nothing"
+    folders = (path for path in sorted(home.iterdir()) if path.is_dir())
+    by_split = one_per_split(home, ((path, path.name) for path in folders))
+    if missing := [split for split in SPLITS if split not in by_split]:
+        names = ", ".join(sorted(path.name for path in home.iterdir())[:8]) or "nothing"
         raise InputError(
-            f"{home}: no {' or '.join(missing)} split, found {there}; expected {_WANTED}"
+            f"{home}: no {' or '.join(missing)} split, found {names}; expected {_WANTED}"
         )
-    return {split: found[split] for split in SPLITS}
+    return {split: by_split[split] for split in SPLITS}
 
 
-def _split(folder: Path, split: str, left_out: Counter[str]) -> list[Row]:
-    rows = []
+def _split(folder: Path) -> tuple[list[Row], Counter[str]]:
+    rows, left_out = [], Counter[str]()
     for path in sorted(folder.iterdir()):
         if path.suffix != ".question" or path.name.startswith("."):
-            left_out[f"{split}: not a .question file"] += 1
+            left_out["not a .question file"] += 1
         elif (row := _question(path)) is None:
-            left_out[f"{split}: empty article"] += 1
+            left_out["empty article"] += 1
         else:
             rows.append(row)
     if not rows:
         raise InputError(f"{folder}: no questions; expected {_WANTED}")
-    return rows
+    return rows, left_out
 
 
 def _question(path: Path) -> Row | None:
@@ -105,9 +98,9 @@ def _question(path: Path) -> Row | None:
         )
     candidates = entities(tokens)
     if answer not in candidates:
-        known = ", ".join(candidates[:8]) or "none"
+        examples = ", ".join(candidates[:8]) or "none"
         raise InputError(
-            f"{path}: expected an answer among the entities of the article ({known}), got {answer!r:.60}; "
+            f"{path}: expected an answer among the entities of the article ({examples}), got {answer!r:.60}; "
             "get the file again or take it out"
         )
     return Row(path.stem, tokens, answer, query=query, candidates=candidates)

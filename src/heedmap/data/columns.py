@@ -32,8 +32,8 @@ _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
 class Rows:
     """Rows by column. `values(name)` are those of one column, one per row, None where missing.
 
-    `class_names` of a column say what its numbers mean (a `ClassLabel` of the Hub). `where(i)` names row i in
-    errors, with its file; `read_as` says how a file was read where that was found out, `notes` what a user
+    `class_names` of a column say what its numbers mean (a `ClassLabel` of the Hub). `place_of(i)` names row i
+    in errors, with its file; `read_as` says how a file was read where that was found out, `notes` what a user
     should look at: a guessed encoding, what was not read; `hint` what may be wrong where a column is not there;
     `unless_joined` are notes that hold unless these columns are joined to the text.
     """
@@ -42,7 +42,7 @@ class Rows:
     count: int
     values: Callable[[str], list[Any]]
     class_names: Mapping[str, list[str]] = field(default_factory=dict)
-    where: Callable[[int], str] = "row {}".format
+    place_of: Callable[[int], str] = "row {}".format
     read_as: str = ""
     notes: Sequence[str] = ()
     hint: str = ""
@@ -50,14 +50,20 @@ class Rows:
 
     def notes_on(self, text: str | None) -> list[str]:
         """Return the notes where `text` is read: with those on columns that are not joined to it."""
-        read = set(parts_of(text or "", ()))
-        cut = (note for note, columns in self.unless_joined.items() if not read.issuperset(columns))
-        return [*self.notes, *cut]
+        joined_columns = set(parts_of(text or "", ()))
+        return [
+            *self.notes,
+            *(
+                note
+                for note, columns in self.unless_joined.items()
+                if not joined_columns.issuperset(columns)
+            ),
+        ]
 
     @property
     def source(self) -> str:
-        """The file or table as errors name it; empty where rows have no common place."""
-        return self.where(0).rpartition(", ")[0] if self.count else ""
+        """Return the file or table as errors name it; empty where rows have no common place."""
+        return self.place_of(0).rpartition(", ")[0] if self.count else ""
 
     def __len__(self) -> int:
         return self.count
@@ -70,7 +76,16 @@ class Rows:
             yield dict(zip(self.columns, values, strict=True))
 
 
-def joined(rows: Rows, wanted: str | None) -> Rows:
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a source by split (`all` where it has none), counts of what was left out, and notes."""
+
+    by_split: Mapping[str, Rows]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def joined(rows: Rows, text: str | None) -> Rows:
     """Return rows with one column more if it is wanted: "a,b" joins columns a and b, an empty line between.
 
     What is missing or empty is left out; a row in which all are has None. Numbers and dates are written as
@@ -79,33 +94,34 @@ def joined(rows: Rows, wanted: str | None) -> Rows:
     Raises:
         InputError: several columns of one of the names.
     """
-    names = parts_of(wanted or "", rows.columns)
-    if wanted is None or len(names) == 1 or not set(names) <= set(rows.columns):
+    names = parts_of(text or "", rows.columns)
+    if text is None or len(names) == 1 or not set(names) <= set(rows.columns):
         return rows
     for name in names:
         check_single_column(rows, name)
 
     def values(name: str) -> list[Any]:
-        if name != wanted:
+        if name != text:
             return rows.values(name)
-        columns = [rows.values(each) for each in names]
+        columns = [rows.values(part) for part in names]
         return [
-            "\n\n".join(text for part in parts if (text := _part(rows, i, part)).strip()) or None
+            "\n\n".join(written for part in parts if (written := _part(rows, i, part)).strip())
+            or None
             for i, parts in enumerate(zip(*columns, strict=True))
         ]
 
-    return replace(rows, columns=[*rows.columns, wanted], values=values)
+    return replace(rows, columns=[*rows.columns, text], values=values)
 
 
-def parts_of(wanted: str, columns: Sequence[str]) -> list[str]:
+def parts_of(text: str, columns: Sequence[str]) -> list[str]:
     """Return the columns that a name asks for: "a, b" is a and b, unless a column is called so.
 
     >>> parts_of("a, b", ["a", "b"]), parts_of("a, b", ["a, b"])
     (['a', 'b'], ['a, b'])
     """
-    if wanted in columns:
-        return [wanted]
-    return [name if name in columns else name.strip() for name in wanted.split(",")]
+    if text in columns:
+        return [text]
+    return [name if name in columns else name.strip() for name in text.split(",")]
 
 
 def check_single_column(rows: Rows, name: str) -> None:
@@ -127,7 +143,7 @@ def _part(rows: Rows, row: int, value: Any) -> str:
         return value
     if isinstance(value, list | dict | bytes):
         raise InputError(
-            f"{rows.where(row)}: expected texts or numbers to join, got {reprlib.repr(value)}"
+            f"{rows.place_of(row)}: expected texts or numbers to join, got {reprlib.repr(value)}"
         )
     return "" if pd.isna(value) else label_text(value)
 
@@ -158,10 +174,10 @@ def shared_values(column: "pa.ChunkedArray") -> list[Any]:
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return shortest(column.to_pylist(), column.type)
     values: list[Any] = []
-    known: dict[str, str] = {}
+    by_text: dict[str, str] = {}
     for chunk in column.chunks:
         values += [
-            known.setdefault(value, value) if value is not None else None
+            by_text.setdefault(value, value) if value is not None else None
             for value in chunk.to_pylist()
         ]
     return values

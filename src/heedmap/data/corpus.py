@@ -69,48 +69,48 @@ class Split:
 
     @property
     def texts(self) -> Sequence[Text]:
-        """What a model reads, which is the tokens, or each `Pair` of tokens and their query."""
+        """Return what a model reads: the tokens, or each `Pair` of tokens and their query."""
         if self.queries is None:
             return self.tokens
         allowed = [None] * len(self) if self.allowed is None else list(self.allowed)
-        return [Pair(*each) for each in zip(self.tokens, self.queries, allowed, strict=True)]
+        return [Pair(*row) for row in zip(self.tokens, self.queries, allowed, strict=True)]
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "Split":
-        """Some of the rows, in the order given."""
-        at = np.asarray(rows, dtype=np.int64)
+        """Return some of the rows, in the given order."""
+        indices = np.asarray(rows, dtype=np.int64)
         return Split(
             [self.keys[i] for i in rows],
             [self.tokens[i] for i in rows],
-            self.labels[at],
+            self.labels[indices],
             None if self.rationale is None else [self.rationale[i] for i in rows],
             None if self.queries is None else [self.queries[i] for i in rows],
-            None if self.allowed is None else self.allowed[at],
-            None if self.text_of is None else self.text_of[at],
+            None if self.allowed is None else self.allowed[indices],
+            None if self.text_of is None else self.text_of[indices],
             None if self.written is None else [self.written[i] for i in rows],
         )
 
     @property
     def labelled(self) -> bool:
-        """Whether the labels are known."""
+        """Return whether the labels are known."""
         return not (self.labels == UNKNOWN).any()
 
     @property
     def whole_texts(self) -> int:
-        """Number of texts that the rows are from."""
+        """Count the texts that the rows are from."""
         return len(self) if self.text_of is None else len(np.unique(self.text_of))
 
     @property
     def labels_of_texts(self) -> NDArray[np.int64]:
-        """The label of each whole text."""
+        """Return the label of each whole text."""
         if self.text_of is None:
             return self.labels
         return self.labels[np.unique(self.text_of, return_index=True)[1]]
 
     def drawn(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-        """The rows, in order, of at most `count` texts drawn at random: all windows of a text or none."""
+        """Draw at most `count` texts; return their rows in order: all windows of a text or none."""
         numbers = np.arange(len(self)) if self.text_of is None else np.unique(self.text_of)
-        chosen = numbers[rng.permutation(len(numbers))[:count]]
-        return np.flatnonzero(np.isin(numbers if self.text_of is None else self.text_of, chosen))
+        sample = numbers[rng.permutation(len(numbers))[:count]]
+        return np.flatnonzero(np.isin(numbers if self.text_of is None else self.text_of, sample))
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,7 +119,7 @@ class Corpus:
 
     Reasons in `left_out` that end in `(kept)` count what was changed, not left out (see `apart`).
     `also_in` counts the test texts that another split of the source has too, by split; they are not left out.
-    `given` are the texts themselves where they came from memory: a run keeps them.
+    `in_memory` are the texts themselves where they came from memory: a run keeps them.
     `notes` say how its files were read (`Rows.notes`), then what is odd about its labels and texts (see
     `heedmap.data.quality`).
     """
@@ -131,16 +131,16 @@ class Corpus:
     left_out: dict[str, int] = field(default_factory=dict)
     also_in: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    given: InMemory | None = None
+    in_memory: InMemory | None = None
 
     def __repr__(self) -> str:
         lines = [f"Corpus {self.name}, {len(self.classes)} classes"]
-        more = ", …" if len(self.classes) > NAMED else ""
+        ellipsis = ", …" if len(self.classes) > NAMED else ""
         counted = self.class_counts()
         for name, part in self.splits.items():
-            some = zip(self.classes[:NAMED], counted.get(name, ()), strict=False)
-            shown = ", ".join(f"{label} {count}" for label, count in some)
-            classes = f"{shown}{more}" if part.labelled else "no labels"
+            counts = zip(self.classes[:NAMED], counted.get(name, ()), strict=False)
+            class_list = ", ".join(f"{label} {count}" for label, count in counts)
+            classes = f"{class_list}{ellipsis}" if part.labelled else "no labels"
             lines.append(f"  {name}: {part._sizes()}; {classes}")
         for heading, reasons in apart(self.left_out).items():
             lines += [f"  {heading}: {reason}: {n}" for reason, n in list(reasons.items())[:NAMED]]
@@ -148,15 +148,15 @@ class Corpus:
         return "\n".join(map(_cut, lines))
 
     def _repr_html_(self) -> str:
-        shown = self.classes[:NAMED]
-        more = [f"{len(self.classes) - NAMED} more"] if len(self.classes) > NAMED else []
+        class_list = self.classes[:NAMED]
+        ellipsis = [f"{len(self.classes) - NAMED} more"] if len(self.classes) > NAMED else []
         rows: list[list[object]] = []
-        found = self.class_counts()
+        class_counts = self.class_counts()
         for name, part in self.splits.items():
-            counts: list[Any] = [*found.get(name, ["–"] * len(self.classes))]
-            others = [sum(counts[NAMED:]) if part.labelled else "–"] if more else []
-            rows.append([name, part._sizes(), *counts[: len(shown)], *others])
-        head = ["split", "texts", *(_cut(name, SHORT) for name in shown), *more]
+            counts: list[Any] = [*class_counts.get(name, ["–"] * len(self.classes))]
+            rest_counts = [sum(counts[NAMED:]) if part.labelled else "–"] if ellipsis else []
+            rows.append([name, part._sizes(), *counts[: len(class_list)], *rest_counts])
+        head = ["split", "texts", *(_cut(name, SHORT) for name in class_list), *ellipsis]
         table = html_table(rows, head, f"Corpus {_cut(self.name)}, {len(self.classes)} classes")
         counted = [
             html_table([(_cut(reason), n) for reason, n in reasons.items()], [heading, "texts"])
@@ -174,7 +174,7 @@ class Corpus:
         }
 
     def warn(self) -> None:
-        """Give its notes as warnings, one line each, and how many test texts are in other splits too."""
+        """Warn of each note in one line, and of test texts that are in other splits too."""
         shared = ", ".join(f"{count} in {name}" for name, count in self.also_in.items() if count)
         also = [f"test texts that are also in other splits: {shared} (kept)"] if shared else []
         source = self.settings.source
@@ -184,12 +184,12 @@ class Corpus:
 
     @property
     def pairs(self) -> bool:
-        """Whether its texts are read given others."""
+        """Return whether its texts are read given others."""
         return any(split.queries is not None for split in self.splits.values())
 
     @property
     def sentences(self) -> bool:
-        """Whether its tokens are sentences, each of words with a space between them."""
+        """Return whether its tokens are sentences, each of words with a space between them."""
         return self.settings.tokenizer == "sentences" and not self.settings.raw
 
     def words(self, split: str) -> Iterator[list[str]]:
@@ -199,7 +199,7 @@ class Corpus:
         yield from self.splits[split].queries or ()
 
     def fingerprint(self) -> str:
-        """A hash of all tokens and labels: the same corpus gives the same."""
+        """Hash all tokens and labels: the same corpus gives the same."""
         digest = hashlib.sha256(json.dumps(self.classes).encode())
         for name in (name for name in SPLITS if name in self.splits):
             split = self.splits[name]
@@ -224,12 +224,16 @@ def apart(left_out: Mapping[str, int]) -> dict[str, dict[str, int]]:
     >>> apart({"empty text": 2, "cut to 50 tokens (kept)": 1})
     {'left out': {'empty text': 2}, 'kept': {'cut to 50 tokens': 1}}
     """
-    found: dict[str, dict[str, int]] = {}
+    by_heading: dict[str, dict[str, int]] = {}
     for reason, count in left_out.items():
-        kept = reason.removesuffix(KEPT)
-        found.setdefault("left out" if kept == reason else "kept", {})[kept] = count
-    return {heading: found[heading] for heading in ("left out", "kept") if heading in found}
+        kept_reason = reason.removesuffix(KEPT)
+        by_heading.setdefault("left out" if kept_reason == reason else "kept", {})[kept_reason] = (
+            count
+        )
+    return {
+        heading: by_heading[heading] for heading in ("left out", "kept") if heading in by_heading
+    }
 
 
-def _cut(line: str, most: int = WIDE) -> str:
-    return f"{line[:most]}…" if len(line) > most else line
+def _cut(line: str, width: int = WIDE) -> str:
+    return f"{line[:width]}…" if len(line) > width else line

@@ -52,14 +52,14 @@ def records(content: bytes, dialect: Dialect) -> Iterator[Record]:
     """
     separator = dialect.separator
     quotes, escapes = dialect.quotes != "none", dialect.quotes == "backslash"
-    read = _reader(dialect)
+    read_record = _reader(dialect)
     start, line = 0, 1
     while start < len(content):
         end = content.find(b"\n", start)
         end = len(content) if end < 0 else end
         written = content[start:end]
         if (quotes and b'"' in written) or (escapes and b"\\" in written):
-            fields, marks, end = read(content, start, line)
+            fields, marks, end = read_record(content, start, line)
             written = content[start:end].removesuffix(b"\n").removesuffix(b"\r")
             yield Record(line, written, fields, marks)
             line += content.count(b"\n", start, end)
@@ -89,30 +89,30 @@ def _reader(dialect: Dialect) -> _Read:
     blanks = b"" if dialect.separator == " " else b" *+"
     if dialect.quotes == "backslash":
         escaped = rb'(?:[%b"\\\n]|\r(?!\n))' % by
-        inside = rb'(?:[^"\\]++|\\%b|\\)*+' % escaped
-        outside = rb"(?:[^%b\\\r\n]++|\\%b|\\)*+" % (by, escaped)
+        inside_quotes = rb'(?:[^"\\]++|\\%b|\\)*+' % escaped
+        outside_quotes = rb"(?:[^%b\\\r\n]++|\\%b|\\)*+" % (by, escaped)
         escape, meant = re.compile(rb"\\(%b)" % escaped), rb"\1"
     else:
-        inside, outside = rb'(?:[^"]++|"")*+', rb"[^%b\r\n]*+" % by
+        inside_quotes, outside_quotes = rb'(?:[^"]++|"")*+', rb"[^%b\r\n]*+" % by
         escape, meant = re.compile(rb'""'), rb'"'
     match_field = re.compile(
         rb'(?:%b"(%b)"%b(?=%b|\r?\n|\Z)|(%b))(?:(%b)|\r?\n|\Z)'
-        % (blanks, inside, blanks, by, outside, by)
+        % (blanks, inside_quotes, blanks, by, outside_quotes, by)
     ).match
     sign = b'"' if dialect.quotes == "double" else b"\\"  # begins an escape
 
-    def read(content: bytes, start: int, line: int) -> tuple[list[str], list[Mark], int]:
+    def read_record(content: bytes, start: int, line: int) -> tuple[list[str], list[Mark], int]:
         fields: list[str] = []
         marks: list[Mark] = []
-        at, more = start, True
-        while more:
-            field = match_field(content, at)
+        position, is_open = start, True
+        while is_open:
+            field = match_field(content, position)
             if field is None:
                 raise LoneCarriageReturn(
-                    line + content.count(b"\n", start, content.find(b"\r", at))
+                    line + content.count(b"\n", start, content.find(b"\r", position))
                 )
             enclosed, plain = field.group(1), field.group(2)
-            more = field.group(3) is not None
+            is_open = field.group(3) is not None
             if enclosed is not None:
                 marks.append("enclosed")
                 fields.append(
@@ -124,7 +124,7 @@ def _reader(dialect: Dialect) -> _Read:
             else:
                 marks.append("bare" if b'"' in plain else "plain")
                 fields.append(plain.decode())
-            at = field.end()
-        return fields, marks, at
+            position = field.end()
+        return fields, marks, position
 
-    return read
+    return read_record

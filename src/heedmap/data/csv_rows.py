@@ -48,43 +48,44 @@ def read_csv(
         InputError: no table, another encoding, no header, one that the given separator does
             not split, carriage returns alone beside other line ends, or rows of more fields than the header.
     """
-    content, encoding, notes = as_utf8(path, encoding)
+    content, encoding, decoding_notes = as_utf8(path, encoding)
     if header is None and is_fasttext(content):
-        return read_fasttext(path, content, notes)
-    said, content = declared(content)
-    given = separator
-    separator = given or said or _separator(content, usual, sure=sure)
+        return read_fasttext(path, content, decoding_notes)
+    declared_separator, content = declared(content)
+    named_separator = separator
+    separator = named_separator or declared_separator or _separator(content, usual, sure=sure)
     if separator is None and not sure:
         raise InputError(
             f"{path}: expected a table, its columns separated by {', '.join(SEPARATORS.values())}, got other "
             "text; name its --separator, or put each text into a file of its own, in a folder per class"
         )
     separator = separator or usual
-    found = [*notes]
-    if usual == "\t" != separator and not (given or said):
-        found.append(
+    notes = [*decoding_notes]
+    if usual == "\t" != separator and not (named_separator or declared_separator):
+        notes.append(
             "no tabs in the first line, though the file is called .tsv; read with "
             f"{SEPARATORS[separator]} between fields"
         )
     try:
-        meaning, of_quotes = choose_quotes(content, separator, quotes)
+        meaning, quote_notes = choose_quotes(content, separator, quotes)
         dialect = Dialect(separator, meaning)
         read_as = described(encoding, dialect)
-        first = _first(path, content, dialect, header)
-        names = _names(path, first, header)
-        if given is not None and len(names) == 1:
+        first_fields = _first(path, content, dialect, header)
+        names = _names(path, first_fields, header)
+        if named_separator is not None and len(names) == 1:
+            between = SEPARATORS.get(named_separator, repr(named_separator))
             raise InputError(
-                f"{path}: expected columns with {SEPARATORS.get(given, repr(given))} between them, got one "
+                f"{path}: expected columns with {between} between them, got one "
                 f"column, {names[0]:.60}; give another --separator, or none: it is found"
             )
         if header is None and _rows_have_names(records(content, dialect), names):
             names.insert(0, "id")
-            found.append(
+            notes.append(
                 "rows have one field more than the header: the first, a number, is read as the name of the row "
                 "(column id)"
             )
-        columns, lines = _columns(
-            path, records(content, dialect), names, first, header, read_as, found
+        columns, lines, row_notes = _columns(
+            path, records(content, dialect), names, None if header else first_fields, read_as
         )
     except LoneCarriageReturn as error:
         raise InputError(
@@ -96,18 +97,18 @@ def read_csv(
         return [value or None for value in shared_values(columns[names.index(name)])]
 
     is_value = partial(_is_value, names, columns)
-    hint, odd = ("", []) if header else suspected(names, is_value)
+    hint, header_notes = ("", []) if header else suspected(names, is_value)
     if names[0].startswith("#"):
         hint = "; if the first line is a comment, delete the lines above the names of the columns"
     return Rows(
         names,
         len(lines),
         values,
-        where=lambda i: f"{path}, line {lines[i]}",
+        place_of=lambda i: f"{path}, line {lines[i]}",
         read_as=read_as,
-        notes=[*found, *of_quotes, *odd],
+        notes=[*notes, *row_notes, *quote_notes, *header_notes],
         hint=hint,
-        unless_joined={} if odd else _unnamed(names, columns, lines),
+        unless_joined={} if header_notes else _unnamed(names, columns, lines),
     )
 
 
@@ -124,50 +125,50 @@ def _separator(content: bytes, usual: str, *, sure: bool) -> str | None:
     """
     if usual == "\t" and b"\t" in content[:LONGEST_HEADER].lstrip().partition(b"\n")[0]:
         return "\t"
-    found = separator_of(content)
-    if not sure or found is not None:
-        return found
+    separator = separator_of(content)
+    if not sure or separator is not None:
+        return separator
     lines = content.lstrip().split(b"\n", ABOVE + 1)
-    below = (separator_of(b"\n".join(lines[i:]), least=1.0) for i in range(1, len(lines)))
-    return next(filter(None, below), None)
+    below_title = (separator_of(b"\n".join(lines[i:]), minimum=1.0) for i in range(1, len(lines)))
+    return next(filter(None, below_title), None)
 
 
 def _rows_have_names(rows: Iterator[Record], names: Sequence[str]) -> bool:
     """Tell whether every row begins with a field more than the header has: a number, another in each."""
     if any(name.casefold() == "id" for name in names):
         return False
-    known: set[str] = set()
-    filled = False
+    row_names: set[str] = set()
+    is_filled = False
     for record in islice(rows, 1, None):
         name = record.fields[0]
-        if len(record.fields) != len(names) + 1 or not name.isdecimal() or name in known:
+        if len(record.fields) != len(names) + 1 or not name.isdecimal() or name in row_names:
             return False
-        known.add(name)
-        filled = filled or record.fields[-1] != ""
-    return filled
+        row_names.add(name)
+        is_filled = is_filled or record.fields[-1] != ""
+    return is_filled
 
 
 def _first(path: Path, content: bytes, dialect: Dialect, header: str | None) -> list[str]:
     """Return the fields of the first record."""
-    first = next(records(content, dialect), None)
-    if first is None:
+    record = next(records(content, dialect), None)
+    if record is None:
         raise InputError(f"{path}: no header; expected the names of the columns")
     if header is None and (
-        len(first.written) > LONGEST_HEADER or max(map(len, first.fields)) > LONGEST_NAME
+        len(record.written) > LONGEST_HEADER or max(map(len, record.fields)) > LONGEST_NAME
     ):
         raise InputError(
             f"{path}: expected a header, names of columns of up to 128 kB (1 MiB in all), got a longer first "
             "line; give the file one"
         )
-    return first.fields
+    return record.fields
 
 
-def _names(path: Path, first: Sequence[str], header: str | None) -> list[str]:
+def _names(path: Path, fields: Sequence[str], header: str | None) -> list[str]:
     """Return the names of the columns; one without a name is called by its place."""
     if header is not None:
-        names = [str(i) for i in range(1, len(first) + 1)]
+        names = [str(i) for i in range(1, len(fields) + 1)]
     else:
-        names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(first)]
+        names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(fields)]
     check_count(path, names)
     return names
 
@@ -176,45 +177,47 @@ def _columns(
     path: Path,
     rows: Iterator[Record],
     names: Sequence[str],
-    first: Sequence[str],
-    header: str | None,
+    header_fields: Sequence[str] | None,
     read_as: str,
-    notes: list[str],
-) -> tuple[list["pa.ChunkedArray"], "array[int]"]:
-    """Return the columns, empty where a row is too short, and the line of each row."""
+) -> tuple[list["pa.ChunkedArray"], "array[int]", list[str]]:
+    """Return the columns, empty where a row is too short, the line of each row, and notes on rows.
+
+    Without `header_fields` the first row is none.
+    """
     import pyarrow as pa
 
     width = len(names)
-    lines, again, ended = array("q"), array("q"), array("q")
+    lines, repeated, too_long = array("q"), array("q"), array("q")
     chunks: list[list[pa.Array]] = [[] for _ in range(width)]
-    rows = islice(rows, 0 if header else 1, None)
+    rows = islice(rows, 0 if header_fields is None else 1, None)
     while batch := list(islice(rows, _BATCH)):
-        kept = []
+        values_of = []
         for record in batch:
             fields = record.fields
-            if header is None and width > 1 and fields == first:
-                again.append(record.line)
+            if width > 1 and fields == header_fields:
+                repeated.append(record.line)
                 continue
             if any(fields[width:]):
-                raise _too_wide(path, record, batch, names, header, read_as)
+                raise _too_wide(path, record, batch, names, header_fields is not None, read_as)
             if len(fields) > width:
-                ended.append(record.line)
+                too_long.append(record.line)
                 del fields[width:]
             lines.append(record.line)
             fields.extend([""] * (width - len(fields)))
-            kept.append(fields)
-        for column, values in zip(chunks, zip(*kept, strict=True), strict=bool(kept)):
+            values_of.append(fields)
+        for column, values in zip(chunks, zip(*values_of, strict=True), strict=bool(values_of)):
             column.append(pa.array(values, pa.string()))
-    if again:
+    notes = []
+    if repeated:
         notes.append(
-            f"rows that repeat the header: {len(again)} (first: line {again[0]}); they are left out"
+            f"rows that repeat the header: {len(repeated)} (first: line {repeated[0]}); they are left out"
         )
-    if ended:
+    if too_long:
         notes.append(
-            f"rows that end in more separators than the header has: {len(ended)} (first: line {ended[0]}); "
-            "what follows the last column is empty and not read"
+            f"rows that end in more separators than the header has: {len(too_long)} (first: line "
+            f"{too_long[0]}); what follows the last column is empty and not read"
         )
-    return [pa.chunked_array(column, pa.string()) for column in chunks], lines
+    return [pa.chunked_array(column, pa.string()) for column in chunks], lines, notes
 
 
 def _too_wide(
@@ -222,20 +225,20 @@ def _too_wide(
     record: Record,
     batch: Sequence[Record],
     names: Sequence[str],
-    header: str | None,
+    has_header: bool,
     read_as: str,
 ) -> InputError:
     """Make the error for a row of more fields than the header, whose cause the others of its batch tell."""
     width, count = len(names), len(record.fields)
     remedy = "put texts that hold the separator in quotes, or name another --separator"
-    alike = header is None and all(len(each.fields) == count for each in batch)
+    alike = has_header and all(len(row.fields) == count for row in batch)
     if alike and width > 1:
         remedy += "; if all rows begin with a name, as R writes them, name that column too"
-    if alike or (header is None and width == 1):
+    if alike or (has_header and width == 1):
         remedy += f"; if the first line ({', '.join(names):.40}) is a title or a comment, delete it"
     return InputError(
         f"{path}, line {record.line}: expected as many fields as the "
-        f"{'header' if header is None else 'first row'} has ({width}), got {count}, {read_as}; {remedy}"
+        f"{'header' if has_header else 'first row'} has ({width}), got {count}, {read_as}; {remedy}"
     )
 
 

@@ -1,6 +1,5 @@
 """The documents of a corpus word for word, as files in ERASER's layout name them, with what people marked."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,8 @@ from numpy.typing import NDArray
 
 from heedmap.data.eraser_rows import docids, is_eraser
 from heedmap.data.in_memory import InMemory
-from heedmap.data.selection import read_dataset
-from heedmap.data.sources import EMBEDDED, read_parts
+from heedmap.data.selection import read_labelled
+from heedmap.data.sources import EMBEDDED
 from heedmap.data.streams import reading
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -39,22 +38,17 @@ def without_rationales(source: str) -> InputError:
     )
 
 
-def documents(settings: DataSettings, given: InMemory | None = None) -> dict[str, Document]:
+def documents(settings: DataSettings, in_memory: InMemory | None = None) -> dict[str, Document]:
     """Read a corpus's documents by key: those of its test split, or all where it has none. None is cut.
 
-    `given` are its texts where they are in memory.
+    `in_memory` are its texts where they come from there.
 
     Raises:
         InputError: it cannot be read, or has no marks.
     """
-    whole = settings.model_copy(update={"tokenizer": "spaces", "raw": False})
-    left_out: Counter[str] = Counter()
-    notes: list[str] = []
+    by_word = settings.model_copy(update={"tokenizer": "spaces", "raw": False})
     with reading(settings.source):
-        if settings.dataset is not None and settings.source not in EMBEDDED:
-            parts = read_dataset(whole, left_out, notes, {}, given)
-        else:
-            parts = read_parts(whole, left_out, notes, {}, given=given)
+        parts = read_labelled(by_word, in_memory).parts
     rows = parts.get("test") or [row for part in parts.values() for row in part]
     if all(row.rationale is None for row in rows):
         raise without_rationales(settings.source)
@@ -75,19 +69,18 @@ def owners(words: Sequence[str], tokens: Sequence[str]) -> list[list[int]] | Non
 
     The tokens are the document's letters again, in lower case or not, up to the cut. None if they are not.
     """
-    text, read = ([_letters(part) for part in parts] for parts in (words, tokens))
-    if not "".join(text).startswith("".join(read)):
+    text, token_letters = ([_letters(part) for part in parts] for parts in (words, tokens))
+    if not "".join(text).startswith("".join(token_letters)):
         return None
-    found: list[list[int]] = [[] for _ in words]
+    tokens_of: list[list[int]] = [[] for _ in words]
     ends = np.cumsum([len(part) for part in text])
     start = 0
-    for number, part in enumerate(read):
-        first = int(np.searchsorted(ends, start, side="right"))
-        last = int(np.searchsorted(ends, start + len(part) - 1, side="right"))
-        for word in range(first, last + 1):
-            found[word].append(number)
+    for number, part in enumerate(token_letters):
+        start_word, end_word = np.searchsorted(ends, [start, start + len(part) - 1], side="right")
+        for word in range(int(start_word), int(end_word) + 1):
+            tokens_of[word].append(number)
         start += len(part)
-    return found
+    return tokens_of
 
 
 def _letters(text: str) -> str:

@@ -49,37 +49,37 @@ def read_predictions(path: Path, documents: Mapping[str, Document]) -> list[Pred
     Raises:
         InputError: names the file, the line and the field, what was expected and what came.
     """
-    found: dict[str, Prediction] = {}
+    by_key: dict[str, Prediction] = {}
     for number, row in read_lines(path):
-        where = f"{path}, line {number}"
+        place = f"{path}, line {number}"
         key = row.get("annotation_id")
         if not isinstance(key, str) or key not in documents:
             raise InputError(
-                f"{where}: annotation_id: expected one of the corpus's {len(documents)} texts, got {key!r:.60}"
+                f"{place}: annotation_id: expected one of the corpus's {len(documents)} texts, got {key!r:.60}"
             )
-        if key in found:
-            raise InputError(f"{where}: annotation_id: {key!r:.60} is there twice; keep one line")
-        found[key] = _prediction(row, key, documents[key], where)
-    if not found:
+        if key in by_key:
+            raise InputError(f"{place}: annotation_id: {key!r:.60} is there twice; keep one line")
+        by_key[key] = _prediction(row, key, documents[key], place)
+    if not by_key:
         raise InputError(f"{path}: expected a line per text, got none")
-    return list(found.values())
+    return list(by_key.values())
 
 
-def _prediction(row: dict[str, Any], key: str, document: Document, where: str) -> Prediction:
-    hard, soft = _rationale(row.get("rationales"), document, where)
+def _prediction(row: dict[str, Any], key: str, document: Document, place: str) -> Prediction:
+    hard, soft = _rationale(row.get("rationales"), document, place)
     losses = bins = None
     if row.get("classification") is not None:
         predicted = str(row["classification"])
-        before = _probability(row, "classification_scores", predicted, where)
+        probability = _probability(row, "classification_scores", predicted, place)
 
-        def loss(of: dict[str, Any], name: str, inside: str = "") -> float:
+        def loss(scores: dict[str, Any], name: str, parent: str = "") -> float:
             field = f"{name}_classification_scores"
-            return before - _probability(of, field, predicted, where, inside)
+            return probability - _probability(scores, field, predicted, place, parent)
 
         if any(row.get(f"{name}_classification_scores") is not None for name in LOSSES):
             losses = (loss(row, LOSSES[0]), loss(row, LOSSES[1]))
         if row.get("thresholded_scores") is not None:
-            by_percent = _thresholds(row["thresholded_scores"], where)
+            by_percent = _thresholds(row["thresholded_scores"], place)
             bins = np.array(
                 [
                     [loss(by_percent[p], name, "thresholded_scores: ") for p in BINS]
@@ -90,27 +90,33 @@ def _prediction(row: dict[str, Any], key: str, document: Document, where: str) -
 
 
 def _rationale(
-    given: Any, document: Document, where: str
+    rationales: Any, document: Document, place: str
 ) -> tuple[NDArray[np.bool_] | None, NDArray[np.float64] | None]:
-    if not isinstance(given, list) or len(given) > 1 or not all(isinstance(x, dict) for x in given):
+    if (
+        not isinstance(rationales, list)
+        or len(rationales) > 1
+        or not all(isinstance(x, dict) for x in rationales)
+    ):
         raise InputError(
-            f"{where}: rationales: expected a list of one rationale, of {document.docid}, got {given!r:.60}"
+            f"{place}: rationales: expected a list of one rationale, of {document.docid}, got "
+            f"{rationales!r:.60}"
         )
-    if not given:
+    if not rationales:
         return None, None
-    (one,) = given
-    if one.get("docid") != document.docid:
+    (rationale,) = rationales
+    if rationale.get("docid") != document.docid:
         raise InputError(
-            f"{where}: docid: expected {document.docid}, the text's document, got {one.get('docid')!r:.60}"
+            f"{place}: docid: expected {document.docid}, the text's document, got "
+            f"{rationale.get('docid')!r:.60}"
         )
     size = len(document.words)
     hard = soft = None
-    if (spans := one.get("hard_rationale_predictions")) is not None:
+    if (spans := rationale.get("hard_rationale_predictions")) is not None:
         hard = np.zeros(size, dtype=bool)
         for span in spans if isinstance(spans, list) else [spans]:
-            start, end = _ends(span, size, where)
+            start, end = _ends(span, size, place)
             hard[start:end] = True
-    if (numbers := one.get("soft_rationale_predictions")) is not None:
+    if (numbers := rationale.get("soft_rationale_predictions")) is not None:
         if (
             not isinstance(numbers, list)
             or len(numbers) != size
@@ -118,26 +124,26 @@ def _rationale(
         ):
             got = f"{len(numbers)} values" if isinstance(numbers, list) else f"{numbers!r:.60}"
             raise InputError(
-                f"{where}: soft_rationale_predictions: expected a number for each of the document's {size} "
+                f"{place}: soft_rationale_predictions: expected a number for each of the document's {size} "
                 f"words, got {got}"
             )
         soft = np.array(numbers, dtype=np.float64)
     return hard, soft
 
 
-def _ends(span: Any, size: int, where: str) -> tuple[int, int]:
+def _ends(span: Any, size: int, place: str) -> tuple[int, int]:
     names = ("start_token", "end_token")
     start, end = (span.get(name) if isinstance(span, dict) else None for name in names)
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= size:
         raise InputError(
-            f"{where}: hard_rationale_predictions: expected spans with start_token and end_token within the "
+            f"{place}: hard_rationale_predictions: expected spans with start_token and end_token within the "
             f"document's {size} words, got {span!r:.60}"
         )
     return start, end
 
 
 def _probability(
-    row: dict[str, Any], field: str, predicted: str, where: str, inside: str = ""
+    row: dict[str, Any], field: str, predicted: str, place: str, parent: str = ""
 ) -> float:
     values = row.get(field)
     value = values.get(predicted) if isinstance(values, dict) else None
@@ -146,26 +152,26 @@ def _probability(
         _is_number(number) and -SLACK <= number <= 1 + SLACK for number in numbers
     ):
         raise InputError(
-            f"{where}: {inside}{field}: expected a probability, 0 to 1, for every class, {predicted!r:.40} "
+            f"{place}: {parent}{field}: expected a probability, 0 to 1, for every class, {predicted!r:.40} "
             f"(the prediction) too, got {values!r:.60}"
         )
     return float(value)
 
 
-def _thresholds(given: Any, where: str) -> dict[int, dict[str, Any]]:
-    found = {
+def _thresholds(thresholds: Any, place: str) -> dict[int, dict[str, Any]]:
+    by_percent = {
         round(100 * part["threshold"]): part
-        for part in (given if isinstance(given, list) else [])
+        for part in (thresholds if isinstance(thresholds, list) else [])
         if isinstance(part, dict)
         and _is_number(part.get("threshold"))
         and math.isclose(100 * part["threshold"], round(100 * part["threshold"]), abs_tol=1e-6)
     }
-    if missing := [percent / 100 for percent in BINS if percent not in found]:
+    if missing := [percent / 100 for percent in BINS if percent not in by_percent]:
         raise InputError(
-            f"{where}: thresholded_scores: expected an object for each threshold of 0.01, 0.05, 0.1, 0.2, "
+            f"{place}: thresholded_scores: expected an object for each threshold of 0.01, 0.05, 0.1, 0.2, "
             f"0.5, got none with {', '.join(map(str, missing))}"
         )
-    return found
+    return by_percent
 
 
 def _is_number(value: Any) -> bool:

@@ -10,12 +10,13 @@ through all lines. A query is read only if there are different ones. `val` is th
 """
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from heedmap.data.json_rows import read_lines
-from heedmap.data.rationale_columns import Tokenize, mark, mask_of
-from heedmap.data.rows import Parts, Row
+from heedmap.data.rationale_columns import NOT_FOUND, Tokenize, mask_of, rationale_of
+from heedmap.data.rows import LabelledTexts, Parts, Row
 from heedmap.data.streams import check_utf8, open_text, reading
 from heedmap.errors import InputError
 
@@ -32,55 +33,58 @@ def is_eraser(folder: Path) -> bool:
         return b'"annotation_id"' in file.readline(1 << 20)
 
 
-def read_eraser(folder: Path, tokenize: Tokenize, left_out: Counter[str], raw: bool) -> Parts:
-    """Read the annotations of a folder by split, each with its document; count what is left out.
+def read_eraser(folder: Path, tokenize: Tokenize, raw: bool) -> LabelledTexts:
+    """Read the annotations of a folder by split, each with its document.
 
     Args:
         folder: see the module.
         tokenize: makes a text's tokens.
-        left_out: counts by reason.
         raw: the texts are for a transformer, which reads no queries.
 
     Raises:
         InputError: a file that cannot be read, or a line that is no such annotation: names file, line, field.
     """
     parts: Parts = {}
-    documents: dict[Path, list[str]] = {}
-    queries: list[str] = []
+    left_out: Counter[str] = Counter()
+    words_by_path: dict[Path, list[str]] = {}
+    queries: set[str] = set()
     for split, name in FILES.items():
         if not (folder / name).is_file():
             continue
         parts[split] = []
-        for where, annotation in _annotations(folder / name):
-            found = docids_of(annotation, where)
-            if len(found) > 1:
+        for place, annotation in _annotations(folder / name):
+            documents = docids_of(annotation, place)
+            if len(documents) > 1:
                 left_out[f"{split}: {SEVERAL}"] += 1
                 continue
-            words = _words(folder / "docs", found[0], documents, where)
-            mask = mask_of(_spans(annotation, where), len(words), f"{where}: evidences")
+            words = _words(folder / "docs", documents[0], words_by_path, place)
+            mask = mask_of(_spans(annotation, place), len(words), f"{place}: evidences")
             text = " ".join(words)
             tokens = tokenize(text)
             if not tokens:
                 left_out["empty document"] += 1
                 continue
-            queries.append(_text(annotation, "query", where, missing=""))
+            rationale, is_known = rationale_of(words, mask, tokens, tokenize)
+            if not is_known:
+                left_out[f"{split}: {NOT_FOUND}"] += 1
+            query = _text(annotation, "query", place, missing="")
+            queries.add(query)
             row = Row(
-                _text(annotation, "annotation_id", where),
+                _text(annotation, "annotation_id", place),
                 tokens,
-                _text(annotation, "classification", where),
-                query=tokenize(queries[-1]),
+                _text(annotation, "classification", place),
+                rationale,
+                query=tokenize(query),
                 written=None if raw else text,
             )
-            mark(row, words, mask, tokenize, split, left_out)
             parts[split].append(row)
-    several = len(set(queries)) > 1
-    if several and raw:
+    if len(queries) > 1 and raw:
         raise InputError(
             f"{folder}: texts with different queries; a transformer reads single texts"
         )
-    for row in (row for rows in parts.values() for row in rows):
-        row.query = row.query if several else None
-    return parts
+    if len(queries) <= 1:  # the same question of every text says nothing of any
+        parts = {name: [replace(row, query=None) for row in rows] for name, rows in parts.items()}
+    return LabelledTexts(parts, left_out)
 
 
 def docids(folder: Path) -> dict[str, str]:
@@ -89,71 +93,70 @@ def docids(folder: Path) -> dict[str, str]:
     Raises:
         InputError: as `read_eraser`.
     """
-    found = {}
-    for name in FILES.values():
-        if (folder / name).is_file():
-            for where, annotation in _annotations(folder / name):
-                found[_text(annotation, "annotation_id", where)] = docids_of(annotation, where)[0]
-    return found
+    return {
+        _text(annotation, "annotation_id", place): docids_of(annotation, place)[0]
+        for name in FILES.values()
+        if (folder / name).is_file()
+        for place, annotation in _annotations(folder / name)
+    }
 
 
 def _annotations(path: Path) -> list[tuple[str, dict[str, Any]]]:
     return [(f"{path}, line {number}", row) for number, row in read_lines(path)]
 
 
-def docids_of(annotation: dict[str, Any], where: str) -> list[str]:
+def docids_of(annotation: dict[str, Any], place: str) -> list[str]:
     """Return the documents of an annotation: named, or those of its evidence, or that of its own name."""
-    named = annotation.get("docids") or []
-    if not isinstance(named, list):
-        raise InputError(f"{where}: docids: expected a list of names, got {named!r:.60}")
-    found = [str(name) for name in named]
-    found += [_text(one, "docid", where) for one in _evidence(annotation, where)]
-    return list(dict.fromkeys(found)) or [_text(annotation, "annotation_id", where)]
+    names = annotation.get("docids") or []
+    if not isinstance(names, list):
+        raise InputError(f"{place}: docids: expected a list of names, got {names!r:.60}")
+    documents = [str(name) for name in names]
+    documents += [_text(span, "docid", place) for span in _evidence(annotation, place)]
+    return list(dict.fromkeys(documents)) or [_text(annotation, "annotation_id", place)]
 
 
-def _evidence(annotation: dict[str, Any], where: str) -> list[dict[str, Any]]:
+def _evidence(annotation: dict[str, Any], place: str) -> list[dict[str, Any]]:
     groups = annotation.get("evidences")
     if not isinstance(groups, list) or not all(
-        isinstance(group, list) and all(isinstance(one, dict) for one in group) for group in groups
+        isinstance(group, list) and all(isinstance(span, dict) for span in group)
+        for group in groups
     ):
         raise InputError(
-            f"{where}: evidences: expected a list of lists of spans, got {groups!r:.60}"
+            f"{place}: evidences: expected a list of lists of spans, got {groups!r:.60}"
             if "evidences" in annotation
-            else f"{where}: evidences: missing; expected a list of lists of spans"
+            else f"{place}: evidences: missing; expected a list of lists of spans"
         )
-    return [one for group in groups for one in group]
+    return [span for group in groups for span in group]
 
 
-def _spans(annotation: dict[str, Any], where: str) -> list[tuple[int, int]]:
-    found = []
-    for one in _evidence(annotation, where):
-        ends = []
+def _spans(annotation: dict[str, Any], place: str) -> list[tuple[int, int]]:
+    spans = []
+    for span in _evidence(annotation, place):
         for name in ("start_token", "end_token"):
-            if type(one.get(name)) is not int:
+            if type(span.get(name)) is not int:
                 raise InputError(
-                    f"{where}: evidences: {name}: expected a number of a word, got {one.get(name)!r:.60}"
+                    f"{place}: evidences: {name}: expected a number of a word, got {span.get(name)!r:.60}"
                 )
-            ends.append(one[name])
-        found.append((ends[0], ends[1]))
-    return found
+        spans.append((span["start_token"], span["end_token"]))
+    return spans
 
 
-def _text(row: dict[str, Any], name: str, where: str, missing: str | None = None) -> str:
+def _text(row: dict[str, Any], name: str, place: str, missing: str | None = None) -> str:
     value = row.get(name)
     if value is None and missing is not None:
         return missing
     if not isinstance(value, str | int) or isinstance(value, bool) or not str(value).strip():
-        raise InputError(f"{where}: {name}: expected a text, got {value!r:.60}")
+        raise InputError(f"{place}: {name}: expected a text, got {value!r:.60}")
     return str(value)
 
 
-def _words(docs: Path, docid: str, known: dict[Path, list[str]], where: str) -> list[str]:
+def _words(docs: Path, docid: str, words_by_path: dict[Path, list[str]], place: str) -> list[str]:
     path = docs / docid
-    if path not in known:
+    if path not in words_by_path:
         if not path.resolve().is_relative_to(docs.resolve()) or not path.is_file():
-            raise InputError(f"{where}: docid: expected a document in {docs}, got {docid!r:.60}")
+            raise InputError(f"{place}: docid: expected a document in {docs}, got {docid!r:.60}")
         check_utf8(path)
         with reading(path), open_text(path) as file:
             lines = file.read().split("\n")
-        known[path] = [word for line in lines for word in line.strip().split(" ") if word]
-    return known[path]
+        words_by_path[path] = [word for line in lines for word in line.strip().split(" ") if word]
+    return words_by_path[path]

@@ -70,10 +70,10 @@ def read_excel(path: Path, header: str | None = None) -> Rows:
         raise _without_values(path, "the rows", empty)
 
     def values(name: str) -> list[Any]:
-        found = columns[named.index(name)]
-        if empty and all(value is None for value in found):
+        column = columns[named.index(name)]
+        if empty and all(value is None for value in column):
             raise _without_values(path, f"the column {name}", empty)
-        return found
+        return column
 
     def is_value(i: int) -> bool:
         return named[i] in {str(value) for value in columns[i][:SEEN_ROWS]}
@@ -83,16 +83,16 @@ def read_excel(path: Path, header: str | None = None) -> Rows:
         named,
         len(columns[0]),
         values,
-        where=lambda i: f"{path}, row {numbers[i]}",
+        place_of=lambda i: f"{path}, row {numbers[i]}",
         notes=[*(note for note in notes if note), *odd],
         hint=hint,
     )
 
 
-def _without_values(path: Path, where: str, cells: Sequence[str]) -> InputError:
+def _without_values(path: Path, location: str, cells: Sequence[str]) -> InputError:
     return InputError(
-        f"{path}: expected values in {where}, got formulas without any ({some_of(cells)}); open the file in a "
-        "spreadsheet program and save it there"
+        f"{path}: expected values in {location}, got formulas without any ({some_of(cells)}); open the file in "
+        "a spreadsheet program and save it there"
     )
 
 
@@ -126,7 +126,9 @@ def _sheets(path: Path, file: IO[bytes], *, values: bool = True) -> "list[Sheet]
 
     reader = WithoutCharts(file, read_only=True, data_only=values, keep_links=False)
     reader.read()
-    sheets: list[Sheet] = [one for one in reader.wb.worksheets if one.sheet_state == "visible"]
+    sheets: list[Sheet] = [
+        sheet for sheet in reader.wb.worksheets if sheet.sheet_state == "visible"
+    ]
     if not sheets:
         raise InputError(
             f"{path}: expected a visible sheet of rows with a text and a label, got none: sheets of charts "
@@ -174,7 +176,7 @@ def _columns(
     numbers: list[int] = []
     size, limit, start = 0, limit_of(path), 1 if by_place else 2
     for number, row in enumerate(sheet.iter_rows(min_row=start), start):
-        values = {i: one for i, cell in enumerate(row) if (one := value(cell)) is not None}
+        values = {i: content for i, cell in enumerate(row) if (content := value(cell)) is not None}
         nameless.update(values.keys() - names.keys())
         if values.keys() & names.keys():
             numbers.append(number)
@@ -182,7 +184,7 @@ def _columns(
                 column.append(values.get(i))
         # One long text that many cells share, and cells at the sheet's far end, fill the memory too.
         size += 8 * (len(row) + len(names)) + sum(
-            len(one) for one in values.values() if isinstance(one, str)
+            len(content) for content in values.values() if isinstance(content, str)
         )
         if size > limit or number > MOST_ROWS:
             raise grown(path)

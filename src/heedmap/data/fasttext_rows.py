@@ -52,7 +52,7 @@ def read_fasttext(path: Path, content: bytes, notes: Sequence[str]) -> Rows:
         list(columns),
         len(lines),
         lambda name: list(columns[name]),
-        where=lambda i: f"{path}, line {lines[i]}",
+        place_of=lambda i: f"{path}, line {lines[i]}",
         read_as="read as fastText's lines",
         notes=notes,
     )

@@ -53,32 +53,32 @@ class InMemory:
             if len(rows):
                 check_count(name, rows.columns)
                 self._columns[split] = {}
-                kept = PLACE in rows.columns
-                self._places[split] = rows.values(PLACE) if kept else places(rows)
+                has_places = PLACE in rows.columns
+                self._places[split] = rows.values(PLACE) if has_places else places(rows)
                 columns = [column for column in rows.columns if column != PLACE]
                 values = partial(self._values, split, rows)
-                where = partial(self._where, split) if kept else rows.where
+                place_of = partial(self._place_of, split) if has_places else rows.place_of
                 self.tables[split] = replace(
-                    rows, columns=columns, values=values, class_names={}, where=where
+                    rows, columns=columns, values=values, class_names={}, place_of=place_of
                 )
         if not self.tables:
             raise InputError(f"{name}: no rows; expected rows with a text and a label")
 
-    def _where(self, split: str, row: int) -> str:
+    def _place_of(self, split: str, row: int) -> str:
         return f"{self.name}, {self._places[split][row]}"
 
     def _values(self, split: str, rows: Rows, column: str) -> list[Any]:
-        known = self._columns[split]
-        if column not in known:
+        read_columns = self._columns[split]
+        if column not in read_columns:
             names = rows.class_names.get(column)
             values: list[Any] = []
             for i, value in enumerate(rows.values(column)):
                 try:
                     values.append(_plain(value) if names is None else _named(value, names))
                 except ValueError as error:
-                    raise InputError(f"{rows.where(i)}, {column}: {error}") from error
-            known[column] = values
-        return known[column]
+                    raise InputError(f"{rows.place_of(i)}, {column}: {error}") from error
+            read_columns[column] = values
+        return read_columns[column]
 
     def files(self) -> dict[str, bytes]:
         """Return what was read as files of JSON lines, one per split; `kept_in` reads them."""
@@ -86,11 +86,11 @@ class InMemory:
 
     def _lines(self, split: str, *, with_places: bool) -> bytes:
         rows = self.tables[split]
-        read = {c: self._columns[split][c] for c in rows.columns if c in self._columns[split]}
+        columns = {c: self._columns[split][c] for c in rows.columns if c in self._columns[split]}
         if with_places:
-            read[PLACE] = self._places[split]
+            columns[PLACE] = self._places[split]
         lines = (
-            json.dumps({c: values[i] for c, values in read.items()}) + "\n"
+            json.dumps({c: values[i] for c, values in columns.items()}) + "\n"
             for i in range(len(rows))
         )
         return "".join(lines).encode()
@@ -151,8 +151,8 @@ def source_of(
         )
     if tables is None:
         return name_of(data, DATA), None
-    given = InMemory(type(data).__name__, tables)
-    return given.name, given
+    in_memory = InMemory(type(data).__name__, tables)
+    return in_memory.name, in_memory
 
 
 def _tables(data: object) -> dict[str, Rows] | None:
@@ -163,7 +163,9 @@ def _tables(data: object) -> dict[str, Rows] | None:
         def values(name: str) -> list[Any]:
             return _list(frame.iloc[:, columns.index(name)], name)
 
-        return {"all": Rows(columns, len(frame), values, where=_indexed("DataFrame", frame.index))}
+        return {
+            "all": Rows(columns, len(frame), values, place_of=_indexed("DataFrame", frame.index))
+        }
     library = sys.modules.get("datasets")  # whoever has a data set has imported it
     if library is not None and isinstance(data, library.Dataset):
         return {"all": rows_of(data.with_format(None), "Dataset")}
@@ -178,7 +180,7 @@ def _tables(data: object) -> dict[str, Rows] | None:
                 columns,
                 len(data),
                 lambda name: [row.get(name) for row in data],
-                where="records, index {}".format,
+                place_of="records, index {}".format,
             )
         }
     return None
@@ -188,11 +190,11 @@ def _of_texts(texts: Values, labels: Values | None, queries: Values | None, trai
     """Return a list of texts as a table, with its labels and queries beside it."""
     kind = kind_of(texts)
     if labels is None:
-        found = _list(texts, "text")
-        others = [i for i, row in enumerate(found) if not isinstance(row, Mapping)]
-        if 0 < len(others) < len(found):
+        records = _list(texts, "text")
+        strangers = [i for i, row in enumerate(records) if not isinstance(row, Mapping)]
+        if 0 < len(strangers) < len(records):
             raise TypeError(
-                f"expected records (dicts) alone, got {kind_of(found[others[0]])} as record {others[0]}"
+                f"expected records (dicts) alone, got {kind_of(records[strangers[0]])} as record {strangers[0]}"
             )
         if training:
             raise TypeError(
@@ -200,8 +202,10 @@ def _of_texts(texts: Values, labels: Values | None, queries: Values | None, trai
                 "pandas DataFrame, a datasets.Dataset, records (a list of dicts), a file, a folder or a name "
                 "on the Hub"
             )
-    given = {"text": texts, "label": labels, "query": queries}
-    columns = {name: _list(values, name) for name, values in given.items() if values is not None}
+    values_by_name = {"text": texts, "label": labels, "query": queries}
+    columns = {
+        name: _list(values, name) for name, values in values_by_name.items() if values is not None
+    }
     for name, values in columns.items():
         if len(values) != len(columns["text"]):
             raise InputError(
@@ -211,31 +215,31 @@ def _of_texts(texts: Values, labels: Values | None, queries: Values | None, trai
             if name != "label" and not (isinstance(value, str) or is_missing(value)):
                 raise TypeError(f"expected texts, got {kind_of(value)} as {name} {i} of the {kind}")
     index = texts.index if isinstance(texts, pd.Series) else range(len(texts))
-    where = _indexed(type(texts).__name__, index)
-    return Rows(list(columns), len(texts), columns.__getitem__, where=where)
+    place = _indexed(type(texts).__name__, index)
+    return Rows(list(columns), len(texts), columns.__getitem__, place_of=place)
 
 
 def _indexed(name: str, index: "pd.Index[Any] | range") -> Callable[[int], str]:
     """Return what names a row by its label in an index, which may have several levels."""
 
-    def where(i: int) -> str:
+    def place(i: int) -> str:
         label = index[i]
         parts = label if isinstance(label, tuple) else (without_midnight(label),)
         return f"{name}, index {' / '.join(map(str, parts)).replace(', ', ' ')}"
 
-    return where
+    return place
 
 
-def _list(values: Values, what: str) -> list[Any]:
+def _list(values: Values, role: str) -> list[Any]:
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = pd.Series(values)  # an array would give its dates as numbers of nanoseconds
-    found = values
+    python_values = values
     if hasattr(values, "tolist"):
-        with as_python(type(values).__name__, what):
-            found = shortest(values.tolist(), getattr(values, "dtype", None))
-    if not isinstance(found, Sequence) or isinstance(found, str | bytes):
-        raise TypeError(f"expected a list with a {what} for each text, got {kind_of(values)}")
-    return list(found)
+        with as_python(type(values).__name__, role):
+            python_values = shortest(values.tolist(), getattr(values, "dtype", None))
+    if not isinstance(python_values, Sequence) or isinstance(python_values, str | bytes):
+        raise TypeError(f"expected a list with a {role} for each text, got {kind_of(values)}")
+    return list(python_values)
 
 
 def _named(value: int | None, names: Sequence[str]) -> str | None:
@@ -256,9 +260,9 @@ def _plain(value: Any) -> Any:
     if is_missing(value):
         return None
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     value = plain(value)
     if isinstance(value, str):
         try:

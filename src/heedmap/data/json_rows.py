@@ -33,11 +33,15 @@ def read_json(path: Path) -> Rows:
     names = list(dict.fromkeys(name for row in rows for name in row))
     check_count(path, names)
 
-    def where(i: int) -> str:
+    def place_of(i: int) -> str:
         return f"{path}, line {lines[i]}" if lines else f"{path}, row {i + 1}"
 
     return Rows(
-        names, len(rows), lambda name: [row.get(name) for row in rows], where=where, notes=notes
+        names,
+        len(rows),
+        lambda name: [row.get(name) for row in rows],
+        place_of=place_of,
+        notes=notes,
     )
 
 
@@ -48,16 +52,20 @@ def _by_columns(value: dict[str, Any]) -> dict[str, list[Any]] | None:
     {'text': ['a', 'b'], 'label': [1, 0]}
     >>> _by_columns({"text": ["two", "words"], "label": "good"})
     """
-    if len(value) < 2 or len({type(each) for each in value.values()}) > 1:
+    if len(value) < 2 or len({type(column) for column in value.values()}) > 1:
         return None
-    first = next(iter(value.values()))
-    if isinstance(first, dict) and all(each.keys() == first.keys() for each in value.values()):
-        columns = {name: [each[at] for at in first] for name, each in value.items()}
-    elif isinstance(first, list) and len({len(each) for each in value.values()}) == 1:
+    first_column = next(iter(value.values()))
+    if isinstance(first_column, dict) and all(
+        column.keys() == first_column.keys() for column in value.values()
+    ):
+        columns = {
+            name: [column[index] for index in first_column] for name, column in value.items()
+        }
+    elif isinstance(first_column, list) and len({len(column) for column in value.values()}) == 1:
         columns = value
     else:
         return None
-    return columns if len(first) > 1 else None
+    return columns if len(first_column) > 1 else None
 
 
 def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
@@ -67,22 +75,22 @@ def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
         InputError: cannot be read, not UTF-8, or a line that is no JSON object, with its number.
     """
     check_utf8(path)
-    found = []
+    objects = []
     with reading(path), open_bytes(path) as file:
         for number, text in _lines(file):
             try:
                 value = _one(text)
             except ValueError as error:
                 raise _broken(path, number, error) from error
-            found.append((number, _checked(value, f"{path}, line {number}")))
-    return found
+            objects.append((number, _checked(value, f"{path}, line {number}")))
+    return objects
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = {sys.intern(name): value for name, value in pairs}
-    if len(found) < len(pairs):
+    mapping = {sys.intern(name): value for name, value in pairs}
+    if len(mapping) < len(pairs):
         raise ValueError("a name is there twice in one object")
-    return found
+    return mapping
 
 
 def _constant(name: str) -> None:
@@ -146,12 +154,12 @@ def _by_line(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
 def _whole(path: Path) -> list[dict[str, Any]]:
     with open_bytes(path) as file:
         text = file.read().decode("utf-8-sig")
-    values, at = [], _SPACE.match(text).end()  # type: ignore[union-attr]
-    while at < len(text):
+    values, position = [], _SPACE.match(text).end()  # type: ignore[union-attr]
+    while position < len(text):
         try:
-            value, at = _decode(text, at)
+            value, position = _decode(text, position)
         except ValueError as error:
-            number = getattr(error, "lineno", text.count("\n", 0, at) + 1)
+            number = getattr(error, "lineno", text.count("\n", 0, position) + 1)
             raise _broken(path, number, error) from error
         values.append(value)
     if len(values) == 1 and isinstance(values[0], list):
@@ -159,9 +167,9 @@ def _whole(path: Path) -> list[dict[str, Any]]:
     return [_checked(value, f"{path}, row {row}") for row, value in enumerate(values, 1)]
 
 
-def _checked(value: object, where: str) -> dict[str, Any]:
+def _checked(value: object, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}")
+        raise InputError(f"{place}: expected a JSON object, got {type(value).__name__}")
     return value
 
 

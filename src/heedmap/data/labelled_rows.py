@@ -20,7 +20,7 @@ from heedmap.data.labels import (
     written_value,
 )
 from heedmap.data.markup import without_html
-from heedmap.data.rationale_columns import marking
+from heedmap.data.rationale_columns import NOT_FOUND, SENTIMENT, marked_words, rationale_of
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
 from heedmap.data.rows import ColumnSpec, Row
 from heedmap.data.text_names import places
@@ -48,47 +48,59 @@ class Columns:
         return {name: column for name, column in vars(self).items() if column is not None}
 
 
+@dataclass(frozen=True)
+class LabelledTable:
+    """The columns that are read of a table, and each row that has a text and a label, with its split.
+
+    With counts of the rows that are left out, and notes.
+    """
+
+    columns: Columns
+    rows: list[tuple[str, Row]]
+    left_out: Mapping[str, int]
+    notes: Sequence[str]
+
+
 def labelled_rows(
-    rows: Rows,
-    part: str,
-    settings: DataSettings,
-    left_out: Counter[str],
-    notes: list[str],
-    spec: ColumnSpec,
-) -> tuple[Columns, list[tuple[str, Row]]]:
-    """Return which columns are read, and each row that has a text and a label, with its split.
+    table: Rows, part: str, settings: DataSettings, spec: ColumnSpec
+) -> LabelledTable:
+    """Read the rows of a table as labelled texts.
 
     Where `spec` names no label column, a text is enough, and the rows' labels are empty. `part` is the table's
-    own split, `all` where it has none. Rows that are left out are counted.
+    own split, `all` where it has none.
 
     Raises:
         InputError: columns that are not there, or values that are no texts and labels, with the row.
     """
-    rows = joined(rows, settings.text)
-    columns = choose_columns(rows, settings, spec)
-    names = rows.class_names.get(columns.label or "")
+    table = joined(table, settings.text)
+    columns = choose_columns(table, settings, spec)
+    class_names = table.class_names.get(columns.label or "")
     tokenize = spec.tokenize or tokenizer_of(settings)
-    split_column = find_column(rows, None, ("split", "exp_split")) if part == "all" else None
-    splits = rows.values(split_column) if split_column else [part] * len(rows)
-    answers = [None] * len(rows) if columns.label is None else rows.values(columns.label)
-    left_out.update(trimmed(answers, part))
-    marks = marking(rows, columns.text, columns.label, tokenize, left_out)
-    keys = text_keys(rows, columns.id, notes, guessed=settings.id is None)
+    split_column = find_column(table, None, ("split", "exp_split")) if part == "all" else None
+    split_names = table.values(split_column) if split_column else [part] * len(table)
+    answers = [None] * len(table) if columns.label is None else table.values(columns.label)
+    left_out = Counter(trimmed(answers, part))
+    read_marks = marked_words(table, columns.text, columns.label)
+    if read_marks is None and SENTIMENT in table.columns:
+        left_out[f"{SENTIMENT} that are no sentiments of words: not read (kept)"] += len(table)
+    keys, key_notes = text_keys(table, columns.id, guessed=settings.id is None)
     if keys is None:
-        columns, keys = replace(columns, id=None), places(rows)
-    texts = text_values(rows, columns.text, notes)
-    queries = text_values(rows, columns.query, notes) if columns.query else [None] * len(rows)
-    found: list[tuple[str, Row]] = []
+        columns, keys = replace(columns, id=None), places(table)
+    texts, text_notes = text_values(table, columns.text)
+    queries, query_notes = (
+        text_values(table, columns.query) if columns.query else ([None] * len(table), [])
+    )
+    rows: list[tuple[str, Row]] = []
     for number, (key, value, answer, split_name, question) in enumerate(
-        zip(keys, texts, answers, splits, queries, strict=True)
+        zip(keys, texts, answers, split_names, queries, strict=True)
     ):
         split = SPLIT_NAMES.get(str(split_name).strip().lower(), split_name)
         if split not in (*SPLITS, "all"):
             left_out[f"split column says {split!r}"] += 1
             continue
         try:
-            name = "" if columns.label is None else _class_name(answer, columns.label, names)
-            if columns.label is not None and not name:
+            label = "" if columns.label is None else _class_name(answer, columns.label, class_names)
+            if columns.label is not None and not label:
                 left_out["label missing" if split == "all" else f"{split}: label missing"] += 1
                 continue
             written = written_text(value, columns.text, settings)
@@ -97,19 +109,26 @@ def labelled_rows(
             if columns.query is not None:
                 query = tokenize(written_text(question, columns.query, settings))
             if not tokens or query == []:
-                where = columns.text if not tokens or columns.query is None else columns.query
-                left_out[" ".join(["empty", *where.split()])] += 1
+                column = columns.text if not tokens or columns.query is None else columns.query
+                left_out[" ".join(["empty", *column.split()])] += 1
                 continue
+            rationale = None
+            if read_marks is not None:
+                marks = read_marks(number, label)
+                rationale, is_known = rationale_of(*marks, tokens, tokenize)
+                if not is_known:
+                    left_out[f"{split}: {NOT_FOUND}"] += 1
             # Raw tokens joined are the text: it need not be kept twice.
-            row = Row(key, tokens, name, query=query, written=None if settings.raw else written)
-            marks(row, number, split)
+            row = Row(
+                key, tokens, label, rationale, query, written=None if settings.raw else written
+            )
         except InputError as error:
-            raise InputError(f"{rows.where(number)}: {error}") from error
-        found.append((split, row))
+            raise InputError(f"{table.place_of(number)}: {error}") from error
+        rows.append((split, row))
     if columns.label is not None:
-        labels = dict.fromkeys(row.label for _, row in found)
+        labels = dict.fromkeys(row.label for _, row in rows)
         check_single(settings.source, columns.label, list(labels))
-    return columns, found
+    return LabelledTable(columns, rows, left_out, [*key_notes, *text_notes, *query_notes])
 
 
 def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
@@ -121,48 +140,48 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
     guesses: dict[str, Sequence[str]] = {
         "text": spec.text, "label": spec.label, "query": spec.query, "id": ("id",),
     }  # fmt: skip
-    wanted = {name: getattr(settings, name) for name in guesses}
-    chosen = {name: find_column(rows, wanted[name], guesses[name]) for name in guesses}
+    named = {name: getattr(settings, name) for name in guesses}
+    columns = {name: find_column(rows, named[name], guesses[name]) for name in guesses}
     if not spec.label and settings.text is None and len(rows.columns) == 1:
-        chosen["text"] = rows.columns[0]  # of texts alone
+        columns["text"] = rows.columns[0]  # of texts alone
     needed = [
         name
         for name in guesses
-        if name == "text" or wanted[name] or (name in ("label", "query") and guesses[name])
+        if name == "text" or named[name] or (name in ("label", "query") and guesses[name])
     ]
-    if missing := [name for name in needed if chosen[name] is None]:
+    if missing := [name for name in needed if columns[name] is None]:
         raise _missing(
-            rows, settings, {name: wanted[name] or " / ".join(guesses[name]) for name in missing}
+            rows, settings, {name: named[name] or " / ".join(guesses[name]) for name in missing}
         )
-    text, label = chosen["text"], chosen["label"]
+    text, label = columns["text"], columns["label"]
     assert text is not None
-    for what, other in (("query", chosen["query"]), ("label", label)):
-        if other in (text, *map(str.strip, text.split(","))):
+    for role, column in (("query", columns["query"]), ("label", label)):
+        if column in (text, *map(str.strip, text.split(","))):
             raise InputError(
-                f"{settings.source}: {other} is read as the text and as the {what}; name two columns with "
-                f"--text-column and --{what}-column"
+                f"{settings.source}: {column} is read as the text and as the {role}; name two columns with "
+                f"--text-column and --{role}-column"
             )
-    return Columns(text, label, chosen["query"], chosen["id"])
+    return Columns(text, label, columns["query"], columns["id"])
 
 
-def _missing(rows: Rows, settings: DataSettings, wanted: Mapping[str, str]) -> InputError:
+def _missing(rows: Rows, settings: DataSettings, names_by_role: Mapping[str, str]) -> InputError:
     absent = {
-        what: ", ".join(n for n in parts_of(names, rows.columns) if n not in rows.columns) or names
-        for what, names in wanted.items()
+        role: ", ".join(n for n in parts_of(names, rows.columns) if n not in rows.columns) or names
+        for role, names in names_by_role.items()
     }
     read_as = f" ({rows.read_as})" if len(rows.columns) == 1 and rows.read_as else ""
-    options = " and ".join(f"--{what}-column" for what in wanted)
-    no_columns = " and ".join(f"no {what} column ({names})" for what, names in absent.items())
+    options = " and ".join(f"--{role}-column" for role in names_by_role)
+    no_columns = " and ".join(f"no {role} column ({names})" for role, names in absent.items())
     return InputError(
         f"{rows.source or settings.source}: {no_columns}; the columns are "
-        f"{some_of(rows.columns, 20)}{read_as}; name {'it' if len(wanted) == 1 else 'them'} with "
-        f"{options} (in Python {', '.join(f'{what}=' for what in wanted)})"
+        f"{some_of(rows.columns, 20)}{read_as}; name {'it' if len(absent) == 1 else 'them'} with "
+        f"{options} (in Python {', '.join(f'{role}=' for role in absent)})"
         f"{rows.hint}"
     )
 
 
-def find_column(rows: Rows, wanted: str | None, guesses: Sequence[str]) -> str | None:
-    """Return the wanted column, or the first of the guesses; None where it is not there.
+def find_column(rows: Rows, name: str | None, guesses: Sequence[str]) -> str | None:
+    """Return the column that is named, or else the first of the guesses; None where it is not there.
 
     A guess may be written in any case; where columns differ by case alone, it is the one that is written as
     the guess, or else the first.
@@ -170,15 +189,15 @@ def find_column(rows: Rows, wanted: str | None, guesses: Sequence[str]) -> str |
     Raises:
         InputError: several columns of that name.
     """
-    if wanted is not None:
-        found = next((name for name in (wanted, wanted.strip()) if name in rows.columns), None)
+    if name is not None:
+        column = next((exact for exact in (name, name.strip()) if exact in rows.columns), None)
     else:
         by_name = {column.strip().lower(): column for column in reversed(rows.columns)}
         by_name.update({column: column for column in rows.columns})
-        found = next((by_name[guess] for guess in guesses if guess in by_name), None)
-    if found is not None:
-        check_single_column(rows, found)
-    return found
+        column = next((by_name[guess] for guess in guesses if guess in by_name), None)
+    if column is not None:
+        check_single_column(rows, column)
+    return column
 
 
 def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
@@ -192,47 +211,44 @@ def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
 
 
 def text_keys(
-    rows: Rows, column: str | None, notes: list[str], *, guessed: bool
-) -> list[str] | None:
+    rows: Rows, column: str | None, *, guessed: bool
+) -> tuple[list[str] | None, list[str]]:
     """Name each row by its own id, and by its place where that is missing, or too where it names other rows.
 
     Returns:
-        the names; None, with a note, where the column was `guessed` and has lists or objects.
+        the names, and notes; no names where the column was `guessed` and has lists or objects.
 
     Raises:
         InputError: lists or objects in a column that was named.
     """
     if column is None:
-        return places(rows)
+        return places(rows), []
     try:
         ids = _ids(rows, column)
     except InputError as error:
         if not guessed:
             raise
-        notes.append(f"{error}; the column is not read, and texts are named by their place")
-        return None
+        return None, [f"{error}; the column is not read, and texts are named by their place"]
     counts = Counter(ids)
     missing = counts.pop("", 0)
-    again = [name for name, count in counts.items() if count > 1]
-    if not missing and not again:
-        return ids
+    duplicates = [name for name, count in counts.items() if count > 1]
+    if not missing and not duplicates:
+        return ids, []
     named = [
         (name, f"{name} ({place})" if name else place)
         for name, place in zip(ids, places(rows), strict=True)
     ]
-    repeated = {"", *again}
-    others = {by_place for name, by_place in named if name in repeated}
-    again += [name for name in counts if name in others and name not in repeated]
-    repeated.update(again)
-    said = [f"{missing} missing"] if missing else []
-    if again:
-        said.append(
-            f"{len(again)} of several rows ({some_of([f'{name:.30}' for name in again], 3)})"
-        )
-    notes.append(
-        f"ids in column {column}: {' and '.join(said)}; these texts are named by their place in the data"
-    )
-    return [by_place if name in repeated else name for name, by_place in named]
+    ambiguous = {"", *duplicates}
+    # An id may be written as a place that another row is now named by.
+    taken_places = {by_place for name, by_place in named if name in ambiguous}
+    duplicates += [name for name in counts if name in taken_places and name not in ambiguous]
+    ambiguous.update(duplicates)
+    problems = [f"{missing} missing"] if missing else []
+    if duplicates:
+        examples = some_of([f"{name:.30}" for name in duplicates], 3)
+        problems.append(f"{len(duplicates)} of several rows ({examples})")
+    note = f"ids in column {column}: {' and '.join(problems)}; these texts are named by their place in the data"
+    return [by_place if name in ambiguous else name for name, by_place in named], [note]
 
 
 def _ids(rows: Rows, column: str) -> list[str]:
@@ -242,7 +258,7 @@ def _ids(rows: Rows, column: str) -> list[str]:
             ids.append("" if is_missing(value) else label_text(value))
         except InputError as error:
             raise InputError(
-                f"{rows.where(i)}, {column}: expected a text or a number as the id of a text, got "
+                f"{rows.place_of(i)}, {column}: expected a text or a number as the id of a text, got "
                 f"{kind_text(value)} ({reprlib.repr(value)})"
             ) from error
     return ids
@@ -251,8 +267,8 @@ def _ids(rows: Rows, column: str) -> list[str]:
 # --- values -----------------------------------------------------------------------------------------------
 
 
-def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
-    """Return the values of a column of texts; where all are lists of words, the words with spaces between.
+def text_values(rows: Rows, column: str) -> tuple[list[Any], list[str]]:
+    """Return the values of a column of texts, and notes; where all are lists, their words with spaces between.
 
     Raises:
         InputError: half a character in a list that is written as text, or, where others are lists of words, a
@@ -263,35 +279,36 @@ def text_values(rows: Rows, column: str, notes: list[str]) -> list[Any]:
     some_words = any(lists)
     for i, (value, words) in enumerate(zip(values, lists, strict=True)):
         if some_words and words is None and isinstance(value, list | tuple):
-            other = next(word for word in value if not isinstance(word, str))
+            stranger = next(word for word in value if not isinstance(word, str))
             raise InputError(
-                f"{rows.where(i)}: expected a list of words in column {column}, as in other rows, got "
-                f"{reprlib.repr(other)} in it; write each word as text, or leave the row out"
+                f"{rows.place_of(i)}: expected a list of words in column {column}, as in other rows, got "
+                f"{reprlib.repr(stranger)} in it; write each word as text, or leave the row out"
             )
-    written = sum(words is not None for words in lists)
-    if not written:
-        notes += _enclosed(values, column)
-        return values
+    count = sum(words is not None for words in lists)
+    if not count:
+        return values, _enclosed(values, column)
     present = sum(not is_missing(value) for value in values)
-    if written == present:
+    if count == present:
         for i in (i for i, words in enumerate(lists) if not _is_whole(words)):
             raise InputError(
-                f"{rows.where(i)}: expected text, got half a character (a lone surrogate) in column "
+                f"{rows.place_of(i)}: expected text, got half a character (a lone surrogate) in column "
                 f"{column}; write it whole, or leave the row out"
             )
-        notes.append(
-            f"texts in column {column} are lists of words, of which each is read with a space between its words"
+        note = (
+            f"texts in column {column} are lists of words, of which each is read with a space between its "
+            "words"
         )
-        return [None if words is None else " ".join(words) for words in lists]
+        return [None if words is None else " ".join(words) for words in lists], [note]
     if any(
         isinstance(value, str) and words is not None
         for value, words in zip(values, lists, strict=True)
     ):
-        notes.append(
-            f"texts in column {column} that are lists written as text: {written} of {present}; their brackets "
+        note = (
+            f"texts in column {column} that are lists written as text: {count} of {present}; their brackets "
             "and quotes are read as marks: write them as plain text"
         )
-    return values
+        return values, [note]
+    return values, []
 
 
 def _enclosed(values: Sequence[Any], column: str) -> list[str]:
@@ -299,9 +316,9 @@ def _enclosed(values: Sequence[Any], column: str) -> list[str]:
     texts = [value.strip() for value in values if isinstance(value, str) and value.strip()]
     ends = Counter(text[0] + text[-1] for text in texts if len(text) > 1)
     return [
-        f"texts in column {column} that are in {what}: {ends[end]} of {len(texts)}; these marks are read as "
+        f"texts in column {column} that are in {marks}: {ends[end]} of {len(texts)}; these marks are read as "
         "part of the text: if they are none, write the texts without them"
-        for end, what in _ENDS.items()
+        for end, marks in _ENDS.items()
         if 2 * ends[end] > len(texts)
     ]
 

@@ -147,8 +147,8 @@ def label_text(value: object) -> str:
 def trimmed(values: Iterable[object], part: str) -> dict[str, int]:
     """Count the labels with white space around them, which `label_text` drops; `part` is their split."""
     count = sum(isinstance(value, str) and value.strip() not in ("", value) for value in values)
-    at = "" if part == "all" else f"{part}: "
-    return {f"{at}labels trimmed of white space (kept)": count} if count else {}
+    prefix = "" if part == "all" else f"{part}: "
+    return {f"{prefix}labels trimmed of white space (kept)": count} if count else {}
 
 
 def ordered(labels: Iterable[str]) -> list[str]:
@@ -156,13 +156,13 @@ def ordered(labels: Iterable[str]) -> list[str]:
 
     Equal numbers (1, 01, +1) are sorted by name: the order of a set changes from process to process.
     """
-    found = sorted(set(labels))
-    numbers = numbers_of(found)
+    unique_labels = sorted(set(labels))
+    numbers = numbers_of(unique_labels)
     if numbers is None or not all(
         map(math.isfinite, numbers)
     ):  # nothing is less than nan, nor more
-        return found
-    return [label for _, label in sorted(zip(numbers, found, strict=True))]
+        return unique_labels
+    return [label for _, label in sorted(zip(numbers, unique_labels, strict=True))]
 
 
 def numbers_of(labels: Iterable[str]) -> list[float] | None:
@@ -192,10 +192,10 @@ def check_labels(source: str, labels: Sequence[str]) -> None:
     """
     count = len(set(labels))
     if len(labels) > LABELLED and count > len(labels) / 2:
-        some = ", ".join(f"{label:.30}" for label in labels[:3])
+        examples = ", ".join(f"{label:.30}" for label in labels[:3])
         raise InputError(
             f"{source}: expected classes that many rows share, got {count} different labels in {len(labels)} "
-            f"rows ({some}); this is no label column: name another with --label-column"
+            f"rows ({examples}); this is no label column: name another with --label-column"
         )
 
 
@@ -213,11 +213,11 @@ def check_single(source: str, column: str, labels: Collection[str]) -> None:
         for label in labels
         if mark in label and {part.strip() for part in label.split(mark)} <= alone
     ]
-    for first in [*listed, *several][:1]:
-        what = "a list that is written as text" if listed else "several labels in one"
+    for example in [*listed, *several][:1]:
+        problem = "a list that is written as text" if listed else "several labels in one"
         raise InputError(
-            f"{source}: expected one label per text, got {what} in column {column} ({first:.40}): {ONE_CLASS}; "
-            "keep one label of each text, or name another column with --label-column"
+            f"{source}: expected one label per text, got {problem} in column {column} ({example:.40}): "
+            f"{ONE_CLASS}; keep one label of each text, or name another column with --label-column"
         )
 
 
@@ -262,14 +262,14 @@ def unlabelled(labels: Iterable[str], classes: Collection[str] = ()) -> set[str]
     >>> sorted(unlabelled(["entailment", "neutral", "-"])), sorted(unlabelled(["+", "-", "0"]))
     (['-'], [])
     """
-    found, known = set(labels), {name.casefold() for name in classes}
-    words = NO_VALUE | (MAYBE_NO_VALUE - {"-"} if known else frozenset())
-    none = {label for label in found if label.casefold() in words}
-    if "-" in found and not any(_is_sign(label) for label in found - {"-"}):
-        none.add("-")
-    none |= _minus_one(found - none, len(known))
-    none = {label for label in none if label.casefold() not in known}
-    return none if known or len(found - none) > 1 else set()
+    names, class_names = set(labels), {name.casefold() for name in classes}
+    words = NO_VALUE | (MAYBE_NO_VALUE - {"-"} if class_names else frozenset())
+    missing = {label for label in names if label.casefold() in words}
+    if "-" in names and not any(_is_sign(label) for label in names - {"-"}):
+        missing.add("-")
+    missing |= _minus_one(names - missing, len(class_names))
+    missing = {label for label in missing if label.casefold() not in class_names}
+    return missing if class_names or len(names - missing) > 1 else set()
 
 
 def _is_sign(label: str) -> bool:
@@ -279,9 +279,15 @@ def _is_sign(label: str) -> bool:
 def _minus_one(labels: Collection[str], classes: int) -> set[str]:
     numbers = {label: number_of(label) for label in labels}
     minus = {label for label, number in numbers.items() if number == -1}
-    others = {number for label, number in numbers.items() if label not in minus}
-    counted = any(others == set(range(start, start + len(others))) for start in (0, 1))
-    return minus if minus and counted and (len(others) > 2 or len(others) == classes) else set()
+    other_numbers = {number for label, number in numbers.items() if label not in minus}
+    counted = any(
+        other_numbers == set(range(start, start + len(other_numbers))) for start in (0, 1)
+    )
+    return (
+        minus
+        if minus and counted and (len(other_numbers) > 2 or len(other_numbers) == classes)
+        else set()
+    )
 
 
 def number_of(label: str) -> Decimal | None:

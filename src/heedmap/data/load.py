@@ -1,26 +1,20 @@
 """Read a corpus: from files, a data set, or memory, into splits to train on or texts to audit."""
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from heedmap.data.corpus import UNKNOWN, Corpus, Split
+from heedmap.data.assembly import to_audit, to_train
+from heedmap.data.corpus import Corpus, Split
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
-from heedmap.data.labels import ordered, unlabelled
-from heedmap.data.matching import match
-from heedmap.data.quality import notes
-from heedmap.data.readers import SPLITS
-from heedmap.data.rows import Parts, Row, also_in, complete, sampled, within_limits
-from heedmap.data.selection import classes_of, read_dataset
-from heedmap.data.sources import EMBEDDED, STORIES, read_parts
+from heedmap.data.labels import unlabelled
+from heedmap.data.rows import LabelledTexts
+from heedmap.data.selection import read_labelled
+from heedmap.data.sources import EMBEDDED, STORIES
 from heedmap.data.streams import reading
-from heedmap.data.text_names import text_name
 from heedmap.data.tokens import pieces, spaced
 from heedmap.errors import InputError
 from heedmap.keywords import split, takes
@@ -66,82 +60,64 @@ def load(
         InputError: what was expected, what came and what to do.
         TypeError: another kind of source, a list of texts without labels, or an option that there is not.
     """
-    name, given = source_of(source, labels, queries)
+    name, in_memory = source_of(source, labels, queries)
     (options,) = split("load", settings, TOKENS)
-    papers = "dataset" in options or name in STORIES
-    most = {"max_tokens": UNLIMITED} if papers else {}
-    asked = {} if queries is None else {"query": "query"}
-    wanted = DataSettings.of(source=name, **{**most, **asked, **options})
+    # Texts of papers and stories are never cut unless a user says so.
+    uncut = {"max_tokens": UNLIMITED} if "dataset" in options or name in STORIES else {}
+    query = {} if queries is None else {"query": "query"}
+    data_settings = DataSettings.of(source=name, **{**uncut, **query, **options})
     with working("reading the texts", progress, share=0.0):
-        corpus = load_corpus(wanted, given=given)
+        corpus = load_corpus(data_settings, in_memory=in_memory)
     corpus.warn()
     return corpus
 
 
 def load_corpus(
-    settings: DataSettings, outputs: Sequence[str] = (), given: InMemory | None = None
+    settings: DataSettings, outputs: Sequence[str] = (), in_memory: InMemory | None = None
 ) -> Corpus:
-    """Read the corpus that the settings describe (see `load`), from the texts `given` if they are in memory.
+    """Read a corpus as its settings say, or the texts that are `in_memory`.
 
     Where it is not for training, `outputs` names the classes of the model that will read it.
     """
-    if given is not None:
-        settings = settings.model_copy(update={"source": given.name})  # in errors
-        corpus = _read_corpus(settings, outputs, given)
-        settings = corpus.settings.model_copy(update={"source": given.source()})
-        return replace(corpus, settings=settings, given=given)
+    if in_memory is not None:
+        settings = settings.model_copy(update={"source": in_memory.name})  # in errors
+        corpus = _read_corpus(settings, outputs, in_memory)
+        settings = corpus.settings.model_copy(update={"source": in_memory.source()})
+        return replace(corpus, settings=settings, in_memory=in_memory)
     return _read_corpus(settings, outputs, None)
 
 
-def _read_corpus(settings: DataSettings, outputs: Sequence[str], given: InMemory | None) -> Corpus:
-    left_out: Counter[str] = Counter()
-    read: list[str] = []
-    columns: dict[str, str] = {}
-    others: Parts = {}
+def _read_corpus(
+    settings: DataSettings, outputs: Sequence[str], in_memory: InMemory | None
+) -> Corpus:
     with reading(settings.source):
-        if settings.dataset is not None and settings.source not in EMBEDDED:
-            parts = read_dataset(settings, left_out, read, columns, given)
-        else:
-            parts = read_parts(settings, left_out, read, columns, given=given)
-            parts = _labelled(parts, settings.classes or outputs, left_out)
-    settings = settings.model_copy(update=columns)
+        texts = read_labelled(settings, in_memory)
+    if settings.dataset is None or settings.source in EMBEDDED:
+        texts = _without_missing(texts, settings.classes or outputs)
+    settings = settings.model_copy(update=dict(texts.columns))
     if settings.training:
-        corpus = _to_train(parts, settings, left_out)
-        return replace(corpus, notes=[*read, *corpus.notes])
-    if settings.source not in EMBEDDED:
-        # The test split; without one, everything in a file without splits; without that, dev or train.
-        wanted = next((name for name in ("test", "all", "dev", "train") if name in parts), None)
-        if wanted is None:
-            raise _nothing_left(settings, left_out)
-        without = sum(n for why, n in left_out.items() if why.startswith("test: label missing"))
-        if wanted != "test" and without:
-            read.append(f"test: {without} texts without a label; those of {wanted} are audited")
-        unread = tuple(f"{name}:" for name in SPLITS if name != wanted)
-        others = {name: parts[name] for name in SPLITS if name in parts and name != wanted}
-        parts = {wanted: parts[wanted]}
-        left_out = Counter({why: n for why, n in left_out.items() if not why.startswith(unread)})
-    corpus = _to_audit(parts, others, settings, left_out, outputs)
-    return replace(corpus, notes=[*read, *corpus.notes])
+        return to_train(texts, settings)
+    return to_audit(texts, settings, outputs)
 
 
-def _labelled(parts: Parts, classes: Sequence[str], left_out: Counter[str]) -> Parts:
+def _without_missing(texts: LabelledTexts, classes: Sequence[str]) -> LabelledTexts:
     """Leave out and count the rows whose label says that there is none (`unlabelled`)."""
-    labels = {name: {row.label for row in rows} for name, rows in parts.items()}
+    labels = {name: {row.label for row in rows} for name, rows in texts.parts.items()}
     if set().union(*labels.values()) == {""}:  # the data have no labels at all
-        return parts
-    none = unlabelled(set().union(*labels.values()), classes)
+        return texts
+    missing = unlabelled(set().union(*labels.values()), classes)
     # The Hub's test sets without labels: -1 in each row, and in no other split.
     if [name for name in labels if "-1" in labels[name]] == ["test"] and labels["test"] == {"-1"}:
-        none.add("-1")
-    found = {}
-    for name, rows in parts.items():
-        said = Counter(row.label for row in rows if row.label in none)
-        for label, count in sorted(said.items()):
+        missing.add("-1")
+    left_out, parts = Counter(texts.left_out), {}
+    for name, rows in texts.parts.items():
+        counts = Counter(row.label for row in rows if row.label in missing)
+        for label, count in sorted(counts.items()):
             reason = f"label missing ({label})"
             left_out[reason if name == "all" else f"{name}: {reason}"] += count
-        if kept := [row for row in rows if row.label not in none]:
-            found[name] = kept
-    return found
+        if labelled := [row for row in rows if row.label not in missing]:
+            parts[name] = labelled
+    return replace(texts, parts=parts, left_out=left_out)
 
 
 def as_written(corpus: Corpus) -> Corpus:
@@ -164,7 +140,7 @@ def as_written(corpus: Corpus) -> Corpus:
         return corpus
     raw = settings.model_copy(update={"raw": True, "training": True})
     if not settings.training:
-        return load_corpus(raw, given=corpus.given)
+        return load_corpus(raw, in_memory=corpus.in_memory)
     splits = {name: _as_written(part, raw) for name, part in corpus.splits.items()}
     return replace(corpus, splits=splits, settings=raw)
 
@@ -187,148 +163,7 @@ def _as_written(part: Split, settings: DataSettings) -> Split:
     marks = part.rationale
     if marks is not None:
         marks = [
-            mask if len(mask) == len(now) else np.zeros(len(now), dtype=bool)
-            for mask, now in zip(marks, tokens, strict=True)
+            mask if len(mask) == len(pieces_of) else np.zeros(len(pieces_of), dtype=bool)
+            for mask, pieces_of in zip(marks, tokens, strict=True)
         ]
     return replace(part, tokens=tokens, rationale=marks, written=None)
-
-
-def _to_train(parts: Parts, settings: DataSettings, left_out: Counter[str]) -> Corpus:
-    parts = {name: within_limits(rows, settings, left_out) for name, rows in parts.items()}
-    splits = complete(parts, settings)
-    if parts and not {"all", "train"} & parts.keys():
-        there = ", ".join(f"{len(rows)} of {name}" for name, rows in parts.items())
-        raise InputError(
-            f"{settings.source}: expected texts of the train split, got {there} alone{_counts(left_out)}; give "
-            "texts to train on, or take the splits away: they are drawn where there are none"
-        )
-    classes = ordered(row.label for row in splits["train"])
-    splits["train"] = sampled(splits["train"], "train", settings, left_out)
-    if not splits["train"]:
-        raise _nothing_left(settings, left_out)
-    if settings.dataset is not None:
-        classes = classes_of(settings, splits["train"]) or classes
-    present = ordered(row.label for row in splits["train"])
-    if len(present) < 2:
-        drawn = (
-            "" if settings.train_texts is None else f" a sample of {len(splits['train'])} texts of"
-        )
-        raise InputError(
-            f"{settings.source}: expected at least two classes in{drawn} the training split, "
-            f"got {len(present)} ({', '.join(present)}); check the label column"
-            f"{', or draw more' * bool(drawn)}{_counts(left_out)}"
-        )
-    number = {name: i for i, name in enumerate(classes)}
-    arrays, kept = {}, {}
-    unseen: list[Row] = []
-    for name in SPLITS:
-        known = [row for row in splits[name] if row.label in number]
-        if others := [row for row in splits[name] if row.label not in number]:
-            left_out[f"{name}: class never seen in training"] += len(others)
-            unseen += others
-        if not known and splits[name]:
-            raise InputError(
-                f"{settings.source}: no {name} label occurs in the training split: expected "
-                f"{', '.join(classes[:8])}, got {', '.join(sorted({r.label for r in splits[name]})[:8])}"
-            )
-        if not known:
-            raise InputError(
-                f"{settings.source}: no rows for the {name} split; expected enough rows for train, dev and "
-                f"test, got {sum(map(len, splits.values()))} in all; give more{_counts(left_out)}"
-            )
-        if name != "train":
-            known = sampled(known, name, settings, left_out)
-        arrays[name] = _split_of(known, number, settings.source, left_out, name)
-        kept[name] = known
-    found = notes(kept, unseen, classes, number, settings)
-    shared = also_in(kept.pop("test"), kept)
-    name = _name(settings.source)
-    return Corpus(name, classes, arrays, settings, dict(left_out), shared, found)
-
-
-def _to_audit(
-    parts: Parts,
-    others: Parts,
-    settings: DataSettings,
-    left_out: Counter[str],
-    outputs: Sequence[str],
-) -> Corpus:
-    parts = {name: within_limits(rows, settings, left_out) for name, rows in parts.items()}
-    rows = complete(parts, settings)["test"] if settings.source in EMBEDDED else []
-    rows = rows or [row for part in parts.values() for row in part]
-    if not rows:
-        raise _nothing_left(settings, left_out)
-    labels = ordered(row.label for row in rows)
-    number: Mapping[str, int] = {"": UNKNOWN}
-    inferred = []
-    if labels != [""]:
-        further = {row.label for part in others.values() for row in part}
-        matching = match(settings.source, labels, outputs, settings.classes, others=further)
-        number = matching.number
-        inferred = [matching.note] if matching.note else []
-    return Corpus(
-        _name(settings.source),
-        list(outputs),
-        {"test": _split_of(rows, number, settings.source, left_out, "test")},
-        settings,
-        dict(left_out),
-        also_in(
-            rows, {name: within_limits(part, settings, Counter()) for name, part in others.items()}
-        ),
-        [*inferred, *notes({"test": rows}, (), outputs, number, settings)],
-    )
-
-
-def _counts(left_out: Mapping[str, int]) -> str:
-    counts = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
-    return f" (left out: {counts})" if counts else ""
-
-
-def _nothing_left(settings: DataSettings, left_out: Mapping[str, int]) -> InputError:
-    return InputError(
-        f"{settings.source}: expected rows with a text and a label, none are left{_counts(left_out)}"
-    )
-
-
-def _name(source: str) -> str:
-    stem = Path(source).name.removesuffix(".gz")
-    return re.sub(r"\.(csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx)$", "", stem) or "corpus"
-
-
-def _split_of(
-    rows: list[Row], number: Mapping[str, int], source: str, left_out: Counter[str], part: str
-) -> Split:
-    masks = [row.rationale for row in rows if row.rationale is not None]
-    queries = [row.query for row in rows if row.query is not None]
-    written = [row.written for row in rows if row.written is not None]
-    return Split(
-        [row.key for row in rows],
-        [row.tokens for row in rows],
-        np.array([number[row.label] for row in rows], dtype=np.int64),
-        masks if len(masks) == len(rows) else None,
-        queries if len(queries) == len(rows) else None,
-        _allowed(rows, number, source, left_out, part),
-        written=None if len(written) < len(rows) else written,
-    )
-
-
-def _allowed(
-    rows: list[Row], number: Mapping[str, int], source: str, left_out: Counter[str], part: str
-) -> NDArray[np.bool_] | None:
-    if all(row.candidates is None for row in rows):
-        return None
-    allowed = np.ones((len(rows), len(number)), dtype=bool)
-    for i, row in enumerate(rows):
-        if row.candidates is None:
-            continue
-        if row.label not in row.candidates:
-            raise InputError(
-                f"{source}, {text_name(row.key)}: expected one of the candidates as the answer "
-                f"({', '.join(row.candidates[:8])}), got {row.label}"
-            )
-        known = [number[name] for name in row.candidates if name in number]
-        if unknown := len(row.candidates) - len(known):
-            left_out[f"{part}: possible answers never seen in training"] += unknown
-        allowed[i] = False
-        allowed[i, known] = True
-    return allowed

@@ -33,21 +33,21 @@ def marked_words(text: str, corpus: Corpus) -> tuple[str, ...] | None:
             )
         return None
     words = _words(text)
-    known = {
+    tokens = {
         token.strip().lower()
         for split in corpus.splits.values()
-        for one in split.tokens
-        for token in one
+        for text_tokens in split.tokens
+        for token in text_tokens
     }
-    missing = [word for word in words if word not in known]
+    missing = [word for word in words if word not in tokens]
     if missing:
-        near = "; ".join(_near(word, sorted(known)) for word in missing)
+        suggestions = "; ".join(_near(word, sorted(tokens)) for word in missing)
         if len(missing) == len(words):
             raise InputError(
-                f"--forbidden: expected words of the texts, none of these occurs: {near}"
+                f"--forbidden: expected words of the texts, none of these occurs: {suggestions}"
             )
-        remark(f"--forbidden: not in the texts: {near}")
-    return tuple(word for word in words if word in known)
+        remark(f"--forbidden: not in the texts: {suggestions}")
+    return tuple(word for word in words if word in tokens)
 
 
 def _words(text: str) -> list[str]:
@@ -66,8 +66,8 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def _near(word: str, known: Sequence[str]) -> str:
-    close = get_close_matches(word, known, SHOWN)
+def _near(word: str, vocabulary: Sequence[str]) -> str:
+    close = get_close_matches(word, vocabulary, SHOWN)
     return f"{word} (near: {', '.join(close)})" if close else f"{word} (nothing near)"
 
 
@@ -79,10 +79,10 @@ def marks_of(split: Split, words: tuple[str, ...] | None) -> Ragged:
     if words is None:
         assert split.rationale is not None
         return Ragged([np.asarray(mask, dtype=np.float32) for mask in split.rationale])
-    wanted = set(words)
+    marked = set(words)
     return Ragged(
         [
-            np.array([token.strip().lower() in wanted for token in text], np.float32)
+            np.array([token.strip().lower() in marked for token in text], np.float32)
             for text in split.tokens
         ]
     )

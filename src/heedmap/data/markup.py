@@ -46,17 +46,17 @@ def markup_in(text: str) -> str | None:
     >>> markup_in("Fine.< br / >Really"), markup_in("I <3 R&D, a<b")
     ('< br / >', None)
     """
-    found = _TAG.search(text) or next(
-        (each for each in _ENTITY.finditer(text) if html.unescape(each[0]) != each[0]), None
+    tag = _TAG.search(text) or next(
+        (entity for entity in _ENTITY.finditer(text) if html.unescape(entity[0]) != entity[0]), None
     )
-    return None if found is None else found[0]
+    return None if tag is None else tag[0]
 
 
-def markup_note(texts: int, total: int, first: list[str]) -> str:
+def markup_note(texts: int, total: int, examples: list[str]) -> str:
     """Say that texts hold HTML, and what to do."""
     return (
-        f"HTML in {texts} of {total} texts ({some_of([*dict.fromkeys(first)], 3)}), which is read as words and "
-        "marks: --markup text turns it into text"
+        f"HTML in {texts} of {total} texts ({some_of([*dict.fromkeys(examples)], 3)}), which is read as words "
+        "and marks: --markup text turns it into text"
     )
 
 

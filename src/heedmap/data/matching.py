@@ -28,7 +28,7 @@ def match(
     outputs: Sequence[str],
     classes: Sequence[str] | None = None,
     *,
-    others: Collection[str] = (),
+    further_labels: Collection[str] = (),
     remedy: str = SAY,
 ) -> Matching:
     """Find which output of a model each label of the data means.
@@ -44,7 +44,7 @@ def match(
         labels: of the data, each once.
         outputs: the names of the model's classes, in their order.
         classes: how the data spell them, in their order, if the user said so.
-        others: labels of the data's other splits, which may tell how they count.
+        further_labels: of the data's other splits, which may tell how they count.
         remedy: what a user can do about labels that do not fit.
 
     Raises:
@@ -56,7 +56,7 @@ def match(
     names = classes or outputs
     numbers = {label: number_of(label) for label in labels}
     values = [value for value in numbers.values() if value is not None]
-    further = {value for label in others if (value := number_of(label)) is not None}
+    further = {value for label in further_labels if (value := number_of(label)) is not None}
     in_names = numbers_in(names) if classes is None else _whole(names)
     doubted = (
         classes is None
@@ -68,20 +68,20 @@ def match(
     if len(values) < len(labels):
         raise _no_match(source, labels, outputs, names, remedy)
     if not doubted and in_names is not None and set(values) <= set(in_names):
-        found = {
+        number = {
             label: in_names.index(value) for label, value in numbers.items() if value is not None
         }
         # LABEL_0 and LABEL_1 are 0 and 1 by name and by place.
         plain = in_names == list(range(len(outputs))) and 0 in values
-        how = "" if classes or plain else "the numbers in the names of its classes"
-        return Matching(found, _note(found, outputs, how))
+        method = "" if classes or plain else "the numbers in the names of its classes"
+        return Matching(number, _note(number, outputs, method))
     if classes is None:
         start = _first(values, further, len(outputs), in_names)
         if start is not None:
-            found = {
+            number = {
                 label: int(value) - start for label, value in numbers.items() if value is not None
             }
-            return Matching(found, _note(found, outputs, f"counting from {start}"))
+            return Matching(number, _note(number, outputs, f"counting from {start}"))
         if readings := _readings(numbers, len(outputs), in_names):
             raise _uncertain(source, labels, outputs, readings, remedy)
     raise _no_match(source, labels, outputs, names, remedy)
@@ -116,10 +116,10 @@ def numbers_in(names: Sequence[str]) -> list[Decimal] | None:
     >>> numbers_in(["1 of 2", "2 of 2"]), numbers_in(["LABEL_0", "LABEL_1"]), numbers_in(["yes", "no"])
     ([Decimal('1'), Decimal('2')], [Decimal('0'), Decimal('1')], None)
     """
-    found = [[Decimal(number) for number in _NUMBER.findall(name)] for name in names]
-    if len({len(numbers) for numbers in found}) != 1:
+    numbers_by_name = [[Decimal(number) for number in _NUMBER.findall(name)] for name in names]
+    if len({len(numbers) for numbers in numbers_by_name}) != 1:
         return None
-    differing = [column for column in zip(*found, strict=True) if len(set(column)) > 1]
+    differing = [column for column in zip(*numbers_by_name, strict=True) if len(set(column)) > 1]
     if len(differing) != 1 or len(set(differing[0])) < len(names):
         return None
     return list(differing[0])
@@ -168,13 +168,13 @@ def _readings(
     values = {label: value for label, value in numbers.items() if value is not None}
     named = [label for label, value in values.items() if in_names and value in in_names]
     label = (named or list(values))[0]
-    found = {}
+    readings = {}
     for start in (0, 1):
         if all(value in range(start, start + count) for value in values.values()):
-            found[f"counted from {start}"] = (label, int(values[label]) - start)
-    if found and named and in_names:
-        found["by the number in its name"] = (label, in_names.index(values[label]))
-    return found
+            readings[f"counted from {start}"] = (label, int(values[label]) - start)
+    if readings and named and in_names:
+        readings["by the number in its name"] = (label, in_names.index(values[label]))
+    return readings
 
 
 def _uncertain(
@@ -184,7 +184,9 @@ def _uncertain(
     readings: Mapping[str, tuple[str, int]],
     remedy: str,
 ) -> InputError:
-    said = "; ".join(f"{how}, {label} is {outputs[i]}" for how, (label, i) in readings.items())
+    said = "; ".join(
+        f"{reading}, {label} is {outputs[i]}" for reading, (label, i) in readings.items()
+    )
     if remedy == SAY:
         counts = [_counted(start, len(outputs)) for start in (0, 1)]
         remedy = f"say it: --classes {counts[0]} or --classes {counts[1]}"
@@ -206,20 +208,22 @@ def _no_match(
     names: Sequence[str],
     remedy: str,
 ) -> InputError:
-    known = {name.lower() for name in names}
-    missing = [label for label in labels if label.lower() not in known]
-    shown = f"the model's {len(outputs)} classes ({some_of(names)})"
+    lower_names = {name.lower() for name in names}
+    missing = [label for label in labels if label.lower() not in lower_names]
+    expected = f"the model's {len(outputs)} classes ({some_of(names)})"
     mixed = _mixed(labels)
     got = some_of([f"{label:.40}" for label in labels])
     if len(labels) > len(outputs):
         lacks = f"no class for {some_of([f'{label:.40}' for label in missing])}"
         return InputError(
-            f"{source}: expected {shown} as labels, got {len(labels)} different ones ({got}){mixed}: it "
+            f"{source}: expected {expected} as labels, got {len(labels)} different ones ({got}){mixed}: it "
             f"has {lacks if len(missing) < len(labels) else 'fewer classes'}; leave out the rows of the "
             "others, or choose a model of these classes"
         )
     numbered = "" if names is not outputs else " or their numbers"
-    return InputError(f"{source}: expected {shown}{numbered} as labels, got {got}{mixed}; {remedy}")
+    return InputError(
+        f"{source}: expected {expected}{numbered} as labels, got {got}{mixed}; {remedy}"
+    )
 
 
 def _mixed(labels: Sequence[str]) -> str:
@@ -230,8 +234,8 @@ def _mixed(labels: Sequence[str]) -> str:
     return f" (truth values, {some_of(truth)}, beside numbers, {some_of(numbers)}: write them in one way)"
 
 
-def _note(number: Mapping[str, int], outputs: Sequence[str], how: str) -> str | None:
-    if not how:
+def _note(number: Mapping[str, int], outputs: Sequence[str], method: str) -> str | None:
+    if not method:
         return None
-    shown = some_of([f"{label} is {outputs[i]!r}" for label, i in number.items()], NAMED)
-    return f"labels are numbers, matched with the model's classes by {how}: {shown}"
+    examples = some_of([f"{label} is {outputs[i]!r}" for label, i in number.items()], NAMED)
+    return f"labels are numbers, matched with the model's classes by {method}: {examples}"

@@ -55,12 +55,12 @@ def read(folder: Path, task: Task) -> tuple[Parts, dict[str, int]]:
     listed = {key for keys in (lists or {}).values() for key in keys}
     if lists is not None:
         labels = {key: label for key, label in labels.items() if key in listed}
-    texts, others = _discharge_summaries(folder, labels, left_out)
+    texts, unlabelled = _discharge_summaries(folder, labels, left_out)
     if lists is None:
-        left_out["no diagnosis code"] = len(others - codes.keys())
+        left_out["no diagnosis code"] = len(unlabelled - codes.keys())
     else:
         left_out["no diagnosis code"] = len(listed - codes.keys())
-        left_out["in none of the lists of admissions"] = len((codes.keys() | others) - listed)
+        left_out["in none of the lists of admissions"] = len((codes.keys() | unlabelled) - listed)
     left_out["no discharge summary"] = len(labels.keys() - texts.keys())
     # Shorter ids first: the order of their numbers, whatever the order of the tables.
     keys = sorted(texts, key=lambda key: (len(key), key))
@@ -80,7 +80,10 @@ def read(folder: Path, task: Task) -> tuple[Parts, dict[str, int]]:
 
 
 def _counts(left_out: Counter[str]) -> str:
-    return "; ".join(f"{why}: {n}" for why, n in left_out.items() if n) or "the tables are empty"
+    return (
+        "; ".join(f"{reason}: {count}" for reason, count in left_out.items() if count)
+        or "the tables are empty"
+    )
 
 
 def _lists(folder: Path) -> dict[str, list[str]] | None:
@@ -115,8 +118,8 @@ def _lists(folder: Path) -> dict[str, list[str]] | None:
 def _codes(folder: Path, left_out: Counter[str]) -> dict[str, set[str]]:
     """Read the ICD-9 codes of every admission, with their dots."""
     codes: dict[str, set[str]] = {}
-    for given, code in _fields(folder, "DIAGNOSES_ICD", ("HADM_ID", "ICD9_CODE")):
-        key = _key(given)
+    for field, code in _fields(folder, "DIAGNOSES_ICD", ("HADM_ID", "ICD9_CODE")):
+        key = _key(field)
         if key and code.strip():
             codes.setdefault(key, set()).add(dotted(code))
         else:
@@ -134,18 +137,20 @@ def dotted(code: str) -> str:
     return f"{code[:head]}.{code[head:]}" if len(code) > head else code
 
 
-def _key(given: str) -> str:
+def _key(field: str) -> str:
     # A column of whole numbers with gaps in it is often exported as 100001.0.
-    return given.strip().removesuffix(".0")
+    return field.strip().removesuffix(".0")
 
 
 def _labels(codes: dict[str, set[str]], task: Task, left_out: Counter[str]) -> dict[str, str]:
     if task == "diabetes":
-        return {key: str(int(_any(there, "250.00"))) for key, there in codes.items()}
+        return {
+            key: str(int(_any(admission_codes, "250.00"))) for key, admission_codes in codes.items()
+        }
     labels = {}
-    for key, there in codes.items():
+    for key, admission_codes in codes.items():
         # The released code looks for these anywhere in a code; no ICD-9 code has them but at its start.
-        acute, chronic = _any(there, "285.1"), _any(there, "285.2")
+        acute, chronic = _any(admission_codes, "285.1"), _any(admission_codes, "285.2")
         if acute == chronic:
             left_out["both 285.1 and 285.2" if acute else "neither 285.1 nor 285.2"] += 1
         else:
@@ -158,23 +163,23 @@ def _any(codes: Iterable[str], start: str) -> bool:
 
 
 def _discharge_summaries(
-    folder: Path, wanted: Collection[str], left_out: Counter[str]
+    folder: Path, admissions: Collection[str], left_out: Counter[str]
 ) -> tuple[dict[str, str], set[str]]:
     """Read the discharge summary of each wanted admission, and find which other admissions have one.
 
     Reports come first, then addenda, each by date; of one date, in the order of the table.
     """
     notes: dict[str, list[tuple[int, str, int, str]]] = {}
-    others: set[str] = set()
+    unlabelled: set[str] = set()
     columns = ("HADM_ID", "CHARTDATE", "CATEGORY", "DESCRIPTION", "TEXT")
-    for given, charted, category, described, text in _fields(folder, "NOTEEVENTS", columns):
+    for field, charted, category, described, text in _fields(folder, "NOTEEVENTS", columns):
         if category.strip().lower() != "discharge summary":
             continue
-        key, kind = _key(given), described.strip().lower()
+        key, kind = _key(field), described.strip().lower()
         if not key:
             left_out["discharge summary without an admission"] += 1
-        elif key not in wanted:
-            others.add(key)
+        elif key not in admissions:
+            unlabelled.add(key)
         elif kind not in ("report", "addendum"):
             left_out["discharge summary that is neither Report nor Addendum"] += 1
         elif not (date := _DATE.match(charted.strip())):
@@ -183,10 +188,15 @@ def _discharge_summaries(
                 "expected a date like 2151-08-04, by which notes are ordered"
             )
         else:
-            here = notes.setdefault(key, [])
-            here.append((int(kind == "addendum"), date.group(), len(here), text))
-    texts = {key: "\n".join(text for *_, text in sorted(here)) for key, here in notes.items()}
-    return texts, others
+            admission_notes = notes.setdefault(key, [])
+            admission_notes.append(
+                (int(kind == "addendum"), date.group(), len(admission_notes), text)
+            )
+    texts = {
+        key: "\n".join(text for *_, text in sorted(admission_notes))
+        for key, admission_notes in notes.items()
+    }
+    return texts, unlabelled
 
 
 def _drawn(rows: dict[str, Row], folder: Path) -> dict[str, list[str]]:
@@ -194,9 +204,11 @@ def _drawn(rows: dict[str, Row], folder: Path) -> dict[str, list[str]]:
 
     def part(keys: list[str], share: float, seed: int) -> tuple[list[str], list[str]]:
         labels = [rows[key].label for key in keys]
-        _, drawn = train_test_split(keys, test_size=share, random_state=seed, stratify=labels)
-        chosen = set(drawn)
-        return [key for key in keys if key in chosen], [key for key in keys if key not in chosen]
+        _, sample = train_test_split(keys, test_size=share, random_state=seed, stratify=labels)
+        in_sample = set(sample)
+        return [key for key in keys if key in in_sample], [
+            key for key in keys if key not in in_sample
+        ]
 
     try:
         test, rest = part(list(rows), TEST_SHARE, TEST_SEED)
@@ -226,7 +238,7 @@ def _fields(folder: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[
         with open_text(path, "utf-8-sig", newline="") as file:
             rows = csv.reader(file, strict=True)
             header = [name.strip() for name in next(rows, [])]
-            chosen = itemgetter(*_places(path, table, header, columns))
+            choose = itemgetter(*_places(path, table, header, columns))
             for row in rows:
                 line = rows.line_num
                 if row and len(row) != len(header):
@@ -235,7 +247,7 @@ def _fields(folder: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[
                         f"{len(row)}; export the table {table} again, with texts in quotes"
                     )
                 if row:
-                    yield chosen(row)
+                    yield choose(row)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise InputError(
             f"{path}: not readable as CSV in UTF-8 after line {line} ({error}); "
@@ -256,14 +268,14 @@ def _places(path: Path, table: str, header: list[str], columns: Sequence[str]) -
 def _file(folder: Path, table: str) -> Path:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; expected one with {table}.csv of {_SOURCE}")
-    wanted = (f"{table}.csv".lower(), f"{table}.csv.gz".lower())
-    found = sorted(path for path in folder.iterdir() if path.name.lower() in wanted)
-    if not found:
+    file_names = (f"{table}.csv".lower(), f"{table}.csv.gz".lower())
+    files = sorted(path for path in folder.iterdir() if path.name.lower() in file_names)
+    if not files:
         raise InputError(
             f"{folder}: no {table}.csv or {table}.csv.gz; expected the table {table} of {_SOURCE}"
         )
-    if len(found) > 1:
+    if len(files) > 1:
         raise InputError(
-            f"{folder}: both {found[0].name} and {found[1].name} could be {table}; keep one"
+            f"{folder}: both {files[0].name} and {files[1].name} could be {table}; keep one"
         )
-    return found[0]
+    return files[0]

@@ -1,6 +1,5 @@
 """One text outside any corpus, as the tokens that a corpus with these settings makes of it."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -23,9 +22,10 @@ def one_text(
         InputError: a text or a query without a token or with half characters, or a text without a possible
             answer.
     """
-    for one in (text, query or ""):
-        if any("\ud800" <= c <= "\udfff" for c in one):  # what a command line makes of other bytes
-            raise InputError(f"expected text in UTF-8, got {one!r:.60}; convert it")
+    for written in (text, query or ""):
+        # What a command line makes of other bytes.
+        if any("\ud800" <= character <= "\udfff" for character in written):
+            raise InputError(f"expected text in UTF-8, got {written!r:.60}; convert it")
     name = settings.source if settings.source in STORIES else settings.dataset
     spec = CATALOG[name] if name else None
     tokenize: Callable[[str], list[str]] = tokenizer_of(settings)
@@ -45,7 +45,7 @@ def one_text(
         notes.append(
             f"shorter than the texts that the model was given: {size} of at least {settings.min_tokens} {unit}s"
         )
-    within_limits([row], settings.model_copy(update={"min_tokens": 1}), Counter())
+    (row,), _ = within_limits([row], settings.model_copy(update={"min_tokens": 1}))
     if len(row.tokens) < size:
         notes.append(
             f"longer than the texts that the model was given: cut to its first {len(row.tokens)} of {size} "

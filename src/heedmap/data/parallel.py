@@ -47,13 +47,13 @@ class Pairs:
         )
 
     def fingerprint(self) -> str:
-        """A hash of all words and links: the same pairs give the same."""
+        """Hash all words and links: the same pairs give the same."""
         links = [
-            None if side is None else [sorted(one) for one in side]
+            None if side is None else [sorted(links) for links in side]
             for side in (self.sure, self.possible)
         ]
-        every = repr((self.source, self.target, links))
-        return hashlib.sha256(every.encode()).hexdigest()[:16]
+        content = repr((self.source, self.target, links))
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class Parallel:
     left_out: dict[str, int] = field(default_factory=dict)
 
     def fingerprint(self) -> str:
-        """A hash of all words and links: the same corpus gives the same."""
-        every = "".join(self.splits[name].fingerprint() for name in SPLITS)
-        return hashlib.sha256(every.encode()).hexdigest()[:16]
+        """Hash all words and links: the same corpus gives the same."""
+        content = "".join(self.splits[name].fingerprint() for name in SPLITS)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def load_parallel(
@@ -106,11 +106,11 @@ def load_parallel(
         if len(fits) < len(pairs):
             left_out[f"{name}: more than {most_words} words"] = len(pairs) - len(fits)
     if set(splits) == {"train"}:
-        every, whole = np.arange(len(splits["train"])), splits["train"]
+        indices, whole = np.arange(len(splits["train"])), splits["train"]
         splits = {
-            "train": whole.take(every[every % HELD_OUT < HELD_OUT - 2]),
-            "dev": whole.take(every[every % HELD_OUT == HELD_OUT - 2]),
-            "test": whole.take(every[every % HELD_OUT == HELD_OUT - 1]),
+            "train": whole.take(indices[indices % HELD_OUT < HELD_OUT - 2]),
+            "dev": whole.take(indices[indices % HELD_OUT == HELD_OUT - 2]),
+            "test": whole.take(indices[indices % HELD_OUT == HELD_OUT - 1]),
         }
     elif "dev" not in splits or "test" not in splits:
         held = next(name for name in SPLITS if name not in splits)
@@ -131,14 +131,14 @@ def load_links(place: str | Path, source: str, target: str, align: str) -> Pairs
     """
     path = Path(place)
     if path.is_dir():
-        found = [
-            one
-            for one in sorted(path.iterdir())
-            if one.name.startswith("test.") and kind_of(one) is not None
+        tables = [
+            entry
+            for entry in sorted(path.iterdir())
+            if entry.name.startswith("test.") and kind_of(entry) is not None
         ]
-        if len(found) != 1:
-            raise InputError(f"{path}: expected one table test.jsonl, got {len(found)}")
-        path = found[0]
+        if len(tables) != 1:
+            raise InputError(f"{path}: expected one table test.jsonl, got {len(tables)}")
+        path = tables[0]
     return _of_table(read_rows(path), path, source, target, align)
 
 
@@ -146,21 +146,21 @@ def _parts(path: Path, place: str, source: str, target: str, align: str | None) 
     with reading(path):
         is_folder = path.is_dir()
     if is_folder:
-        found = {
+        by_split = {
             split: _of_texts(path / split, source, target)
             for split in SPLITS
             if (path / f"{split}.{source}").exists()
         }
-        if not found:
-            found = {
+        if not by_split:
+            by_split = {
                 split: _of_table(read_rows(file), file, source, target, align)
                 for split, file in split_files(path).items()
             }
-        if "train" not in found:
+        if "train" not in by_split:
             raise InputError(
                 f"{path}: expected train.{source} and train.{target}, or a table train.jsonl with these columns"
             )
-        return found
+        return by_split
     if kind_of(path) is not None:
         return {"train": _of_table(read_rows(path), path, source, target, align)}
     if path.with_name(f"{path.name}.{source}").exists():
@@ -181,15 +181,18 @@ def _of_texts(stem: Path, source: str, target: str) -> Pairs:
         check_utf8(path)
         with reading(path), open_text(path) as file:
             sides.append(list(file))
-    return _pairs(sides[0], sides[1], [f"{stem}.{one}" for one in (source, target)])
+    return _pairs(sides[0], sides[1], [f"{stem}.{language}" for language in (source, target)])
 
 
 def _of_table(rows: Rows, path: Path, source: str, target: str, align: str | None) -> Pairs:
     for note in rows.notes_on(None):
         remark(f"{path}: {note}")
     if "translation" in rows.columns and source not in rows.columns:
-        both = rows.values("translation")  # as sets on the Hub have it
-        sides = [[(one or {}).get(name) for one in both] for name in (source, target)]
+        translations = rows.values("translation")  # as sets on the Hub have it
+        sides = [
+            [(translation or {}).get(name) for translation in translations]
+            for name in (source, target)
+        ]
     else:
         missing = [name for name in (source, target) if name not in rows.columns]
         if missing:
@@ -198,7 +201,7 @@ def _of_table(rows: Rows, path: Path, source: str, target: str, align: str | Non
                 "--from and --to"
             )
         sides = [rows.values(name) for name in (source, target)]
-    pairs = _pairs(sides[0], sides[1], [f"{path}, {one}" for one in (source, target)])
+    pairs = _pairs(sides[0], sides[1], [f"{path}, {language}" for language in (source, target)])
     if align is None:
         return pairs
     name, _, order = align.partition(":")
@@ -211,9 +214,12 @@ def _of_table(rows: Rows, path: Path, source: str, target: str, align: str | Non
     sure = _links(rows.values(name), pairs, path, name, ahead)
     if name != "sure" or "possible" not in rows.columns:
         return Pairs(pairs.source, pairs.target, sure, sure)
-    more = _links(rows.values("possible"), pairs, path, "possible", ahead)
+    possible = _links(rows.values("possible"), pairs, path, "possible", ahead)
     return Pairs(
-        pairs.source, pairs.target, sure, [one | two for one, two in zip(sure, more, strict=True)]
+        pairs.source,
+        pairs.target,
+        sure,
+        [certain | doubtful for certain, doubtful in zip(sure, possible, strict=True)],
     )
 
 
@@ -226,7 +232,7 @@ def _pairs(source: Sequence[object], target: Sequence[object], names: Sequence[s
     sides: list[list[list[str]]] = []
     for name, lines in zip(names, (source, target), strict=True):
         words = [str(line or "").split() for line in lines]
-        empty = next((i for i, one in enumerate(words, 1) if not one), None)
+        empty = next((i for i, words_of in enumerate(words, 1) if not words_of), None)
         if empty is not None:
             raise InputError(f"{name}: line {empty} is empty; remove it in both languages")
         sides.append(words)
@@ -237,26 +243,26 @@ def _links(
     values: Iterable[object], pairs: Pairs, path: Path, name: str, ahead: bool
 ) -> list[set[Link]]:
     """Read links: "0-0 1-2", or lists of two numbers, the source first if `ahead`. Missing ones are none."""
-    found = []
+    links_by_pair = []
     for line, (value, source, target) in enumerate(
         zip(values, pairs.source, pairs.target, strict=True), 1
     ):
-        given: Any = value.split() if isinstance(value, str) else () if value is None else value
+        items: Any = value.split() if isinstance(value, str) else () if value is None else value
         links = set()
-        for one in given if isinstance(given, Sequence | np.ndarray) else (given,):
-            ends = one.split("-") if isinstance(one, str) else one
+        for item in items if isinstance(items, Sequence | np.ndarray) else (items,):
+            ends = item.split("-") if isinstance(item, str) else item
             try:
-                first, second = (int(end) for end in ends)
+                start, end = (int(end) for end in ends)
             except (TypeError, ValueError):
                 raise InputError(
-                    f"{path}, {name}, line {line}: expected links such as 0-0 or [0, 0], got {one!r}"
+                    f"{path}, {name}, line {line}: expected links such as 0-0 or [0, 0], got {item!r}"
                 ) from None
-            i, j = (first, second) if ahead else (second, first)
+            i, j = (start, end) if ahead else (end, start)
             if not (0 <= i < len(source) and 0 <= j < len(target)):
                 raise InputError(
-                    f"{path}, {name}, line {line}: link {first}-{second} is out of range; the source has "
+                    f"{path}, {name}, line {line}: link {start}-{end} is out of range; the source has "
                     f"{len(source)} words and the target {len(target)}, counted from 0"
                 )
             links.add((i, j))
-        found.append(links)
-    return found
+        links_by_pair.append(links)
+    return links_by_pair

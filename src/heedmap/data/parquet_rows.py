@@ -57,11 +57,11 @@ def _table(path: Path) -> "pa.Table":
     with open_bytes(path) as opened:
         packed = path.name.lower().endswith(".gz")
         file = pq.ParquetFile(io.BytesIO(opened.read()) if packed else opened)
-        schema, about = file.schema_arrow, file.metadata
+        schema, metadata = file.schema_arrow, file.metadata
         check_count(path, schema.names)
         limit = limit_of(path)
-        groups = range(about.num_row_groups)
-        if sum(about.row_group(i).total_byte_size for i in groups) > limit:
+        groups = range(metadata.num_row_groups)
+        if sum(metadata.row_group(i).total_byte_size for i in groups) > limit:
             raise grown(path)
         batches, size = [], 0
         for batch in file.iter_batches(batch_size=BATCH):
@@ -74,9 +74,9 @@ def _table(path: Path) -> "pa.Table":
 
 def _class_names(schema: "pa.Schema") -> dict[str, list[str]]:
     """Return the classes' names by column, from what the `datasets` library writes into a file."""
-    about = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     return {
         name: [str(label) for label in feature["names"]]
-        for name, feature in ((about.get("info") or {}).get("features") or {}).items()
+        for name, feature in ((metadata.get("info") or {}).get("features") or {}).items()
         if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
     }

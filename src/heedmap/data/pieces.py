@@ -37,9 +37,11 @@ class Pieces:
 
     def encode(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
         """Return the sub-words' numbers, with the end, and the index of each one's word; −1 for the end."""
-        found = self._tokenizer.encode(list(words), is_pretokenized=True, add_special_tokens=False)
-        at = [-1 if word is None else word for word in found.word_ids]
-        return [*found.ids, self.end], [*at, -1]
+        encoding = self._tokenizer.encode(
+            list(words), is_pretokenized=True, add_special_tokens=False
+        )
+        word_indices = [-1 if word is None else word for word in encoding.word_ids]
+        return [*encoding.ids, self.end], [*word_indices, -1]
 
     def token(self, number: int) -> str:
         """Return a sub-word as it is written; a word's first begins with FIRST."""
@@ -47,15 +49,15 @@ class Pieces:
 
     def words(self, numbers: Iterable[int]) -> list[str]:
         """Join sub-words, up to the end if there is one."""
-        found: list[str] = []
+        joined_words: list[str] = []
         for number in numbers:
             if number == self.end:
                 break
             piece = self.token(number)
-            if piece.startswith(FIRST) or not found:
-                found.append("")
-            found[-1] += piece.removeprefix(FIRST)
-        return found
+            if piece.startswith(FIRST) or not joined_words:
+                joined_words.append("")
+            joined_words[-1] += piece.removeprefix(FIRST)
+        return joined_words
 
     def json(self) -> str:
         """Return the vocabulary as text."""

@@ -44,7 +44,7 @@ _SPACE_BETWEEN = re.compile(rf"(?<=[{_SCRIPTS}])\s+(?=[{_SCRIPTS}])")
 
 def notes(
     parts: Parts,
-    others: Iterable[Row],
+    strangers: Iterable[Row],
     classes: Sequence[str],
     number: Mapping[str, int],
     settings: DataSettings,
@@ -53,7 +53,7 @@ def notes(
 
     Args:
         parts: by split.
-        others: rows of classes that are none of the corpus's.
+        strangers: rows of classes that are none of the corpus's.
         classes: of the corpus, in their order.
         number: of each label's class.
         settings: of the corpus.
@@ -62,10 +62,10 @@ def notes(
         InputError: texts without spaces between their words, more than MOST_WITHOUT_SPACES of them.
     """
     rows = [row for part in parts.values() for row in part]
-    labels = Counter(row.label for row in [*rows, *others] if row.label)
+    labels = Counter(row.label for row in [*rows, *strangers] if row.label)
     texts = {name: [_text(row, settings) for row in part] for name, part in parts.items()}
-    found = [_without_spaces(texts, settings), _alike(labels, number), _equal(labels, number)]
-    found += [
+    remarks = [_without_spaces(texts, settings), _alike(labels, number), _equal(labels, number)]
+    remarks += [
         _missing_labels(labels),
         _two_kinds(labels),
         _missing_texts(texts),
@@ -78,12 +78,12 @@ def notes(
     elif len(rows) > LABELLED:
         met = set(number.values())
         unmet = [name for i, name in enumerate(classes) if i not in met]
-        found += _small_classes(parts, unmet)
+        remarks += _small_classes(parts, unmet)
     elif settings.dataset is None and 2 * len(labels) > len(rows) > FEW:
-        found.append(
+        remarks.append(
             f"{len(labels)} different labels in {len(rows)} rows ({_some(labels)}): is this the label column?"
         )
-    return [note for note in (*found, *_repeated(parts)) if note]
+    return [note for note in (*remarks, *_repeated(parts)) if note]
 
 
 def _text(row: Row, settings: DataSettings) -> str:
@@ -98,8 +98,8 @@ def quoted(text: str) -> str:
     >>> print(quoted("very\xa0good"), quoted("e\u0301"), quoted("x" * 40))
     'very\xa0good' 'e\u0301' 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'
     """
-    shown = text if len(text) <= WIDE else f"{text[:WIDE]}…"
-    return repr(shown) if unicodedata.is_normalized("NFC", shown) else ascii(shown)
+    excerpt = text if len(text) <= WIDE else f"{text[:WIDE]}…"
+    return repr(excerpt) if unicodedata.is_normalized("NFC", excerpt) else ascii(excerpt)
 
 
 def _some(counts: Mapping[str, int] | Sequence[str]) -> str:
@@ -145,13 +145,13 @@ def _shown(
     groups: Sequence[Sequence[str]], labels: Mapping[str, int], number: Mapping[str, int]
 ) -> str:
     """Name groups of labels with their counts, and say of each whether its labels are one class."""
-    shown = [
+    groups_shown = [
         f"{_some({label: labels[label] for label in group})} "
         f"{'stay apart' if _apart(group, number) else 'are one class of the model'}"
         for group in groups[:NAMED]
     ]
-    more = f"; and {len(groups) - NAMED} more" if len(groups) > NAMED else ""
-    return f"{'; '.join(shown)}{more}"
+    rest = f"; and {len(groups) - NAMED} more" if len(groups) > NAMED else ""
+    return f"{'; '.join(groups_shown)}{rest}"
 
 
 def _apart(labels: Sequence[str], number: Mapping[str, int]) -> bool:
@@ -177,8 +177,8 @@ def _is_missing(text: str) -> bool:
 
 
 def _missing_labels(labels: Mapping[str, int]) -> str | None:
-    found = {label: labels[label] for label in sorted(labels) if _is_missing(label)}
-    return f"labels that say a value is missing are classes: {_some(found)}" if found else None
+    missing = {label: labels[label] for label in sorted(labels) if _is_missing(label)}
+    return f"labels that say a value is missing are classes: {_some(missing)}" if missing else None
 
 
 def _two_kinds(labels: Mapping[str, int]) -> str | None:
@@ -206,34 +206,41 @@ def _small_classes(parts: Parts, unmet: Sequence[str]) -> list[str]:
     """Name classes of few training texts or no test text; `unmet` are a model's classes that are no text's."""
     train, test = (Counter(row.label for row in parts.get(name, ())) for name in ("train", "test"))
     names = ordered(row.label for part in parts.values() for row in part)
-    few = {name: train[name] for name in names if train[name] < FEW} if train else {}
-    without = [*unmet, *(name for name in names if not test[name])]
-    of = f"of {len(names) + len(unmet)} classes have"
-    found = [f"{len(few)} {of} fewer than {FEW} training texts: {_some(few)}"] if few else []
-    return [*found, *([f"{len(without)} {of} no test text: {_some(without)}"] if without else [])]
+    small = {name: train[name] for name in names if train[name] < FEW} if train else {}
+    untested = [*unmet, *(name for name in names if not test[name])]
+    total = f"of {len(names) + len(unmet)} classes have"
+    remarks = (
+        [f"{len(small)} {total} fewer than {FEW} training texts: {_some(small)}"] if small else []
+    )
+    return [
+        *remarks,
+        *([f"{len(untested)} {total} no test text: {_some(untested)}"] if untested else []),
+    ]
 
 
 # --- texts ------------------------------------------------------------------------------------------------
 
 
 def _missing_texts(texts: Mapping[str, Sequence[str]]) -> str | None:
-    found = {
+    missing = {
         name: [text.strip() for text in part if _is_missing(text)] for name, part in texts.items()
     }
-    where = ", ".join(f"{len(part)} in {name}" for name, part in found.items() if part)
-    counts = Counter(text for part in found.values() for text in part)
+    by_split = ", ".join(f"{len(part)} in {name}" for name, part in missing.items() if part)
+    counts = Counter(text for part in missing.values() for text in part)
     return (
-        f"texts that only say that a value is missing: {where} ({_some(counts)})" if where else None
+        f"texts that only say that a value is missing: {by_split} ({_some(counts)})"
+        if by_split
+        else None
     )
 
 
 def _nulls(texts: Mapping[str, Sequence[str]]) -> str | None:
     total = sum(map(len, texts.values()))
-    if not (found := [text for part in texts.values() for text in part if "\0" in text]):
+    if not (texts_with_nul := [text for part in texts.values() for text in part if "\0" in text]):
         return None
     return (
-        f"NUL characters in {len(found)} of {total} texts (first: {quoted(found[0])}): was the file written in "
-        "another encoding?"
+        f"NUL characters in {len(texts_with_nul)} of {total} texts (first: {quoted(texts_with_nul[0])}): was "
+        "the file written in another encoding?"
     )
 
 
@@ -242,13 +249,13 @@ def _markup(texts: Mapping[str, Sequence[str]], settings: DataSettings) -> str |
     if settings.dataset is not None or settings.markup == "text":
         return None
     tagged = settings.tokenizer != "sentences" or settings.raw  # or tags are dropped
-    found = [
-        shown
+    examples = [
+        example
         for part in texts.values()
         for text in part
-        if (shown := markup_in(text if tagged else without_markup(text)))
+        if (example := markup_in(text if tagged else without_markup(text)))
     ]
-    return markup_note(len(found), sum(map(len, texts.values())), found) if found else None
+    return markup_note(len(examples), sum(map(len, texts.values())), examples) if examples else None
 
 
 def _without_spaces(texts: Mapping[str, Sequence[str]], settings: DataSettings) -> str | None:
@@ -256,26 +263,26 @@ def _without_spaces(texts: Mapping[str, Sequence[str]], settings: DataSettings) 
     for text in (text for part in texts.values() for text in part if not text.isascii()):
         if _UNSPACED.search(text) is None:
             continue
-        others = _UNSPACED_RUN.sub("", text)
-        of_script = len(text) - len(others)
-        if of_script >= len(_NO_LETTERS.sub("", others)):
+        rest = _UNSPACED_RUN.sub("", text)
+        of_script = len(text) - len(rest)
+        if of_script >= len(_NO_LETTERS.sub("", rest)):
             count += 1
             characters += of_script
             spaces += len(_SPACE_BETWEEN.findall(text))
     if not count or spaces >= LEAST_SPACES * characters:
         return None
     total = sum(map(len, texts.values()))
-    what = (
+    unspaced = (
         f"{count} of {total} texts without spaces between their words (as Chinese, Japanese, Thai, Lao, Khmer "
         "and Burmese are written)"
     )
     remedy = "split them into words, put spaces between these and use --tokenizer spaces"
     if count > MOST_WITHOUT_SPACES * total:
         raise InputError(
-            f"{settings.source}: expected words with spaces between them, got {what}: a heat map would be of "
-            f"whole clauses; {remedy}"
+            f"{settings.source}: expected words with spaces between them, got {unspaced}: a heat map would be "
+            f"of whole clauses; {remedy}"
         )
-    return f"{what}: a word of theirs is a whole clause; {remedy}"
+    return f"{unspaced}: a word of theirs is a whole clause; {remedy}"
 
 
 def _repeated(parts: Parts) -> list[str]:
@@ -283,19 +290,19 @@ def _repeated(parts: Parts) -> list[str]:
     for name, part in parts.items():
         for row in part:
             places[text_key(row)].append((name, row))
-    several = [found for found in places.values() if len(found) > 1]
+    several = [occurrences for occurrences in places.values() if len(occurrences) > 1]
     again: Counter[str] = Counter()
-    for found in several:
-        again.update({name: n - 1 for name, n in Counter(name for name, _ in found).items()})
-    shown = [
+    for occurrences in several:
+        again.update({name: n - 1 for name, n in Counter(name for name, _ in occurrences).items()})
+    repeats = [
         f"{again[name]} of {len(part)} in {name}" for name, part in parts.items() if again[name]
     ]
-    notes = [f"texts that repeat another: {', '.join(shown)} (kept)"] if shown else []
-    labels = [Counter(row.label for _, row in found) for found in several]
-    if at := [i for i, counts in enumerate(labels) if len(counts) > 1]:
-        first = " ".join(several[at[0]][0][1].tokens)
+    notes = [f"texts that repeat another: {', '.join(repeats)} (kept)"] if repeats else []
+    labels = [Counter(row.label for _, row in occurrences) for occurrences in several]
+    if conflicting := [i for i, counts in enumerate(labels) if len(counts) > 1]:
+        example = " ".join(several[conflicting[0]][0][1].tokens)
         notes.append(
-            f"texts that have different labels: {len(at)} (first: {quoted(' '.join(first.split()))}, "
-            f"{_some(labels[at[0]])})"
+            f"texts that have different labels: {len(conflicting)} (first: "
+            f"{quoted(' '.join(example.split()))}, {_some(labels[conflicting[0]])})"
         )
     return notes

@@ -34,31 +34,31 @@ class _Tally:
     meant: int = 0  # fields that are in quotes beyond doubt
     bare: int = 0  # fields with quotes that enclose nothing
     unclosed: int = 0  # of these, the ones that begin with a quote
-    first: dict[str, int] = field(default_factory=dict)
+    first_lines: dict[str, int] = field(default_factory=dict)
 
-    def see(self, what: str, line: int) -> None:
+    def see(self, count: str, line: int) -> None:
         """Count one more, and remember the line of the first."""
-        setattr(self, what, getattr(self, what) + 1)
-        self.first.setdefault(what, line)
+        setattr(self, count, getattr(self, count) + 1)
+        self.first_lines.setdefault(count, line)
 
 
 def choose_quotes(
-    content: bytes, separator: str, asked: str | None = None
+    content: bytes, separator: str, named: str | None = None
 ) -> tuple[Quotes, list[str]]:
     """Return what the quotes of a file mean, and notes on what a user should look at.
 
     Args:
         content: of the whole file, in UTF-8.
         separator: between its fields.
-        asked: `none` or `double`, where the user says it: a backslash before quotes is still found.
+        named: `none` or `double`, where the user says it: a backslash before quotes is still found.
 
     Raises:
         LoneCarriageReturn: whatever the quotes mean.
     """
     has_quotes, escapes = b'"' in content, _count_escapes(content, separator)
-    if asked == "none" or not (has_quotes or escapes):
-        return "none" if asked == "none" else "double", []
-    readings: list[Quotes] = ["double"] if asked or not has_quotes else ["double", "none"]
+    if named == "none" or not (has_quotes or escapes):
+        return "none" if named == "none" else "double", []
+    readings: list[Quotes] = ["double"] if named or not has_quotes else ["double", "none"]
     readings += ["backslash"] if escapes else []
     tallies: dict[Quotes, _Tally] = {}
     for quotes in readings:
@@ -82,7 +82,7 @@ def choose_quotes(
             rows += ROWS_PER_MISFIT * max(0, double.meant - double.bare)
             losses[quotes] = rows, double.enclosed - needless + escapes
     best = min(losses, key=lambda quotes: losses[quotes])  # the first of equals
-    return best, [] if asked else _notes(best, tallies[best], double)
+    return best, [] if named else _notes(best, tallies[best], double)
 
 
 def _count_escapes(content: bytes, separator: str) -> int:
@@ -91,9 +91,9 @@ def _count_escapes(content: bytes, separator: str) -> int:
     Where others stand before something else, those before backslashes and line ends prove nothing.
     """
     followed = Counter(re.findall(rb"(?s)\\(.)", content)) if b"\\" in content else Counter()
-    proofs, others = {b'"', separator.encode()}, {b"\\", b"\n", b"\r"}
-    if followed.keys() <= proofs | others:
-        proofs |= others
+    proofs, uncertain = {b'"', separator.encode()}, {b"\\", b"\n", b"\r"}
+    if followed.keys() <= proofs | uncertain:
+        proofs |= uncertain
     return sum(followed[sign] for sign in proofs)
 
 
@@ -173,12 +173,12 @@ def _count_swallowed(
 
     A value of a row is one that the column has in other rows, or a number where these are all numbers.
     """
-    known = _known_values(suspects, content, dialect) if suspects else []
+    known_values = _known_values(suspects, content, dialect) if suspects else []
     for line, rows in suspects:
         count = sum(
             any(
                 value and (value in values or (numeric and _is_number(value)))
-                for value, (values, numeric) in zip(row, known, strict=True)
+                for value, (values, numeric) in zip(row, known_values, strict=True)
             )
             for row in rows
         )
@@ -194,17 +194,17 @@ def _known_values(
     columns = [
         set(column) for column in zip(*(row for _, rows in suspects for row in rows), strict=True)
     ]
-    known: list[set[str]] = [set() for _ in columns]
+    values_in_rows: list[set[str]] = [set() for _ in columns]
     numeric, filled = [True] * len(columns), [False] * len(columns)
     for number, record in enumerate(records(content, dialect)):
         if not number or b"\n" in record.written or len(record.fields) != len(columns):
             continue
         for i, value in enumerate(record.fields):
             if value in columns[i]:
-                known[i].add(value)
+                values_in_rows[i].add(value)
             filled[i] = filled[i] or bool(value)
             numeric[i] = numeric[i] and (not value or _is_number(value))
-    return [(known[i], numeric[i] and filled[i]) for i in range(len(columns))]
+    return [(values_in_rows[i], numeric[i] and filled[i]) for i in range(len(columns))]
 
 
 def _notes(quotes: Quotes, tally: _Tally, double: _Tally) -> list[str]:
@@ -212,7 +212,7 @@ def _notes(quotes: Quotes, tally: _Tally, double: _Tally) -> list[str]:
     if quotes == "none" and double.enclosed:
         notes.append(
             f"quotes are read as characters, not around fields: so the rows fit the header best (first: line "
-            f"{double.first['enclosed']}); if they do enclose fields, say --quotes double"
+            f"{double.first_lines['enclosed']}); if they do enclose fields, say --quotes double"
         )
     if quotes == "backslash":
         notes.append(
@@ -222,11 +222,11 @@ def _notes(quotes: Quotes, tally: _Tally, double: _Tally) -> list[str]:
     if quotes != "none" and tally.row_like:
         notes.append(
             f"texts whose line breaks look like rows: {tally.row_like} (first: line "
-            f"{tally.first['row_like']}); if their quotes enclose no fields, say --quotes none"
+            f"{tally.first_lines['row_like']}); if their quotes enclose no fields, say --quotes none"
         )
     if quotes != "none" and tally.unclosed:
         notes.append(
             f"fields that begin with a quote and do not end with one: {tally.unclosed} (first: line "
-            f"{tally.first['unclosed']}); read as they are written"
+            f"{tally.first_lines['unclosed']}); read as they are written"
         )
     return notes

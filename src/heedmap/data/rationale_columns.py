@@ -7,7 +7,6 @@
 
 import json
 import reprlib
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 
 from heedmap.data.columns import Rows
 from heedmap.data.labels import label_text
-from heedmap.data.rows import Row
 from heedmap.errors import InputError
 
 NOT_FOUND = "marks not found on the tokens (kept)"
@@ -26,29 +24,11 @@ SPANS, SENTIMENT = "evidence_spans", "token_labels"
 Marks = NDArray[np.bool_]
 Tokenize = Callable[[str], list[str]]
 _POSITIVE = {"0": False, "negative": False, "1": True, "positive": True}
-# Of one row (its number, its label): its words, and which of them are marked.
-_MarkedWords = Callable[[int, str], tuple[list[str], Marks]]
+ReadMarks = Callable[[int, str], tuple[list[str], Marks]]
+"""Of one row (its number, its label): its words, and which of them are marked."""
 
 
-def marking(
-    rows: Rows, text: str, label: str | None, tokenize: Tokenize, left_out: Counter[str]
-) -> Callable[[Row, int, str], None]:
-    """Return what gives a row its rationale: of the row's number and its split.
-
-    It does nothing where the table has no marks.
-    """
-    read = _marked_words(rows, text, label)
-    if read is None and SENTIMENT in rows.columns:
-        left_out[f"{SENTIMENT} that are no sentiments of words: not read (kept)"] += len(rows)
-
-    def marks(row: Row, number: int, split: str) -> None:
-        if read is not None:
-            mark(row, *read(number, row.label), tokenize, split, left_out)
-
-    return marks
-
-
-def _marked_words(rows: Rows, text: str, label: str | None) -> _MarkedWords | None:
+def marked_words(rows: Rows, text: str, label: str | None) -> ReadMarks | None:
     """Return what reads the marked words of each row of a table, None where it has no such column.
 
     A column `token_labels` is read only if every row has a number from 0 to 4 for each word, and the labels are
@@ -67,18 +47,18 @@ def _marked_words(rows: Rows, text: str, label: str | None) -> _MarkedWords | No
     # Jain & Wallace's text of SST has no marks; the labels are those of the treebank's words.
     texts = rows.values("text" if "text" in rows.columns else text)
     words_of = [[] if value is None else str(value).split() for value in texts]
-    labels = [_sentiment(value) for value in rows.values(SENTIMENT)]
+    sentiments = [_sentiment(value) for value in rows.values(SENTIMENT)]
     classes = {label_text(value) for value in rows.values(label) if not pd.isna(value)}
     if not classes <= set(_POSITIVE) or any(
-        each is None or len(each) != len(words)
-        for each, words in zip(labels, words_of, strict=True)
+        sentiment is None or len(sentiment) != len(words)
+        for sentiment, words in zip(sentiments, words_of, strict=True)
     ):
         return None
 
     def by_sentiment(number: int, label: str) -> tuple[list[str], Marks]:
-        values = labels[number]
-        assert values is not None
-        return words_of[number], on_side(values, label)
+        sentiment = sentiments[number]
+        assert sentiment is not None
+        return words_of[number], on_side(sentiment, label)
 
     return by_sentiment
 
@@ -92,10 +72,10 @@ def on_side(sentiment: NDArray[np.int64], label: str) -> Marks:
 
 
 def _sentiment(value: Any) -> NDArray[np.int64] | None:
-    given = _parsed(value)
-    if not isinstance(given, list) or not all(type(x) is int and 0 <= x <= 4 for x in given):
+    numbers = _parsed(value)
+    if not isinstance(numbers, list) or not all(type(x) is int and 0 <= x <= 4 for x in numbers):
         return None
-    return np.array(given, dtype=np.int64)
+    return np.array(numbers, dtype=np.int64)
 
 
 def read_spans(value: Any) -> list[tuple[int, int]]:
@@ -104,17 +84,17 @@ def read_spans(value: Any) -> list[tuple[int, int]]:
     Raises:
         InputError: it is no list of [start, end].
     """
-    given = _parsed(value)
-    if given is None:
+    spans = _parsed(value)
+    if spans is None:
         return []
-    if not isinstance(given, list) or not all(
+    if not isinstance(spans, list) or not all(
         isinstance(span, list) and len(span) == 2 and all(type(x) is int for x in span)
-        for span in given
+        for span in spans
     ):
         raise InputError(
             f"{SPANS}: expected a list of [start, end] of words, got {reprlib.repr(value)}"
         )
-    return [(start, end) for start, end in given]
+    return [(start, end) for start, end in spans]
 
 
 def _parsed(value: Any) -> Any:
@@ -127,8 +107,8 @@ def _parsed(value: Any) -> Any:
     return None if value is None or isinstance(value, float | str) else value
 
 
-def mask_of(spans: Sequence[tuple[int, int]], count: int, where: str) -> Marks:
-    """Return the mask of some spans among `count` words; `where` they stand, for errors.
+def mask_of(spans: Sequence[tuple[int, int]], count: int, source: str) -> Marks:
+    """Return the mask of some spans among `count` words, of a source that errors name.
 
     Raises:
         InputError: a span is empty or not within the words.
@@ -137,7 +117,7 @@ def mask_of(spans: Sequence[tuple[int, int]], count: int, where: str) -> Marks:
     for start, end in spans:
         if not 0 <= start < end <= count:
             raise InputError(
-                f"{where}: expected spans [start, end) within the text's {count} words, got "
+                f"{source}: expected spans [start, end) within the text's {count} words, got "
                 f"[{start}, {end}]"
             )
         mask[start:end] = True
@@ -161,17 +141,9 @@ def on_tokens(
     return np.array([marks[a:b].any() for a, b in pairwise(ends)], dtype=bool)
 
 
-def mark(
-    row: Row,
-    words: Sequence[str],
-    marked: Marks,
-    tokenize: Tokenize,
-    split: str,
-    left_out: Counter[str],
-) -> None:
-    """Give a row its rationale; one whose tokens are not its words' has none marked, and is counted."""
-    marks = on_tokens(words, marked, row.tokens, tokenize)
-    if marks is None:
-        marks = np.zeros(len(row.tokens), dtype=bool)
-        left_out[f"{split}: {NOT_FOUND}"] += 1
-    row.rationale = marks
+def rationale_of(
+    words: Sequence[str], marked: Marks, tokens: Sequence[str], tokenize: Tokenize
+) -> tuple[Marks, bool]:
+    """Return which tokens people marked, and whether that is known: where it is not, none is (`on_tokens`)."""
+    marks = on_tokens(words, marked, tokens, tokenize)
+    return (np.zeros(len(tokens), dtype=bool), False) if marks is None else (marks, True)

@@ -119,9 +119,9 @@ def read_rows(
 def _check_text(path: Path) -> None:
     with reading(path), open_bytes(path) as file:
         start = file.read(8)
-    for magic, what in _BINARY.items():
+    for magic, kind in _BINARY.items():
         if start.startswith(magic):
-            raise InputError(f"{path}: expected a text file, got {what}")
+            raise InputError(f"{path}: expected a text file, got {kind}")
 
 
 def dialect_of(settings: DataSettings) -> dict[str, str | None]:
@@ -129,11 +129,11 @@ def dialect_of(settings: DataSettings) -> dict[str, str | None]:
     return {name: getattr(settings, name) for name in ("separator", "encoding", "quotes", "header")}
 
 
-def refuse_dialect(what: str | Path, **options: str | None) -> None:
+def refuse_dialect(source: str | Path, **options: str | None) -> None:
     """Raise InputError where it is said how a CSV file is written, of what is none."""
     for option, value in options.items():
         if value is not None:
-            raise InputError(f"--{option} {value}: {what} is no CSV file; leave out")
+            raise InputError(f"--{option} {value}: {source} is no CSV file; leave out")
 
 
 def read_hub(name: str) -> dict[str, Rows]:
@@ -158,7 +158,7 @@ def read_hub(name: str) -> dict[str, Rows]:
             builder = datasets.load_dataset_builder(name)
             _check_hosted(name, builder.config.data_files or {})
             builder.download_and_prepare()
-            found = builder.as_dataset(in_memory=True)
+            splits = builder.as_dataset(in_memory=True)
     except InputError:
         raise
     except Exception as error:
@@ -166,7 +166,7 @@ def read_hub(name: str) -> dict[str, Rows]:
             f"{name}: no such file or folder, and not to be had from the Hugging Face Hub "
             f"({first_line(error)}); check the path, or the name and the network"
         ) from error
-    return {split: rows_of(part, f"{name}, {split}") for split, part in found.items()}
+    return {split: rows_of(part, f"{name}, {split}") for split, part in splits.items()}
 
 
 def rows_of(part: "Dataset", name: str) -> Rows:
@@ -219,6 +219,25 @@ SPLIT_NAMES: dict[str, Literal["train", "dev", "test"]] = {
 }
 
 
+def one_per_split(folder: Path, names: Iterable[tuple[Path, str]]) -> dict[str, Path]:
+    """Return the path of each split, of paths with the names that may be a split's; others are left out.
+
+    Raises:
+        InputError: two paths for one split.
+    """
+    by_split: dict[str, Path] = {}
+    for path, name in names:
+        split = SPLIT_NAMES.get(name.lower())
+        if split is None:
+            continue
+        if split in by_split:
+            raise InputError(
+                f"{folder}: both {by_split[split].name} and {path.name} could be its {split} split; keep one"
+            )
+        by_split[split] = path
+    return by_split
+
+
 def split_files(folder: Path, *, fasttext: bool = False) -> dict[str, Path]:
     """Find the train, dev and test files of a folder by their names; none without a training file.
 
@@ -227,18 +246,15 @@ def split_files(folder: Path, *, fasttext: bool = False) -> dict[str, Path]:
     Raises:
         InputError: two files for one split.
     """
-    found: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
-        if kind_of(path) is None and not (fasttext and _is_fasttext(path)):
-            continue
-        stem = path.name.lower().removesuffix(".gz")
-        split = SPLIT_NAMES.get(stem[: -len(Path(stem).suffix)])
-        if split is None:
-            continue
-        if split in found:
-            raise InputError(
-                f"{folder}: both {found[split].name} and {path.name} could be its {split} split; "
-                "keep one"
-            )
-        found[split] = path
-    return found if "train" in found else {}
+    tables = (
+        path
+        for path in sorted(folder.iterdir())
+        if kind_of(path) is not None or (fasttext and _is_fasttext(path))
+    )
+    by_split = one_per_split(folder, ((path, _stem(path)) for path in tables))
+    return by_split if "train" in by_split else {}
+
+
+def _stem(path: Path) -> str:
+    name = path.name.lower().removesuffix(".gz")
+    return name[: -len(Path(name).suffix)]

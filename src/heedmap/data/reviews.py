@@ -49,7 +49,7 @@ class Review:
 
     @property
     def rationale(self) -> tuple[bool, ...]:
-        """Whether each token decides the label."""
+        """Return whether each token decides the label."""
         return tuple(role in RATIONALE for role in self.roles)
 
 
@@ -114,7 +114,7 @@ class _Domain(NamedTuple):
     """Something that is reviewed: its aspects, the things it is not, and what is said besides."""
 
     aspects: str
-    others: tuple[str, ...]
+    competitors: tuple[str, ...]
     fillers: tuple[str, ...]
 
 
@@ -194,14 +194,14 @@ def reviews(size: int = 4000, *, stars: bool = False, seed: int = 0) -> list[Rev
     """
     rng = Random(seed)
     valences = (-2, -1, 0, 1, 2) if stars else (-1, 1)
-    drawn: dict[tuple[str, ...], Review] = {}
-    while len(drawn) < size:
-        valence = valences[len(drawn) % len(valences)]
+    by_tokens: dict[tuple[str, ...], Review] = {}
+    while len(by_tokens) < size:
+        valence = valences[len(by_tokens) % len(valences)]
         review = _review(rng, valence, stars)
         # A rejected draw is repeated with the same valence, which keeps the classes balanced.
         if 6 <= len(review.tokens) <= 45:
-            drawn.setdefault(review.tokens, review)
-    return rng.sample(list(drawn.values()), size)
+            by_tokens.setdefault(review.tokens, review)
+    return rng.sample(list(by_tokens.values()), size)
 
 
 def _review(rng: Random, valence: int, stars: bool) -> Review:
@@ -222,25 +222,25 @@ def _verdict(rng: Random, domain: _Domain, valence: int, stars: bool) -> _Pieces
     """Write the one sentence that counts: a clause, two clauses in contrast or two joined."""
     if not stars:
         valence *= rng.choice((1, 2))  # two classes do not see the strength
-    first, second = (f"the {aspect}" for aspect in rng.sample(domain.aspects.split(), 2))
+    topic, second_topic = (f"the {aspect}" for aspect in rng.sample(domain.aspects.split(), 2))
     shape = rng.random()
     if shape < 0.13:
         opposite = [v for v in _OPINIONS if v * valence <= 0]
-        won = _clause(rng, first, valence, stars)
-        lost = _discounted(_clause(rng, second, rng.choice(opposite), stars), "overruled")
+        won = _clause(rng, topic, valence, stars)
+        lost = _discounted(_clause(rng, second_topic, rng.choice(opposite), stars), "overruled")
         pieces = _joined(rng.choice(_CONTRASTS), "contrast", won=won, lost=lost)
     elif shape < 0.4:
         # Good and bad in equal measure are one way to three stars.
         spread = 0 if valence else rng.choice(_OPINIONS)
-        one = _clause(rng, first, valence + spread, stars)
-        two = _clause(rng, second, valence - spread, stars)
-        pieces = _joined("{one} and {two}", "frame", one=one, two=two)
+        clause = _clause(rng, topic, valence + spread, stars)
+        second_clause = _clause(rng, second_topic, valence - spread, stars)
+        pieces = _joined("{one} and {two}", "frame", one=clause, two=second_clause)
     else:
-        pieces = _clause(rng, first, valence, stars)
+        pieces = _clause(rng, topic, valence, stars)
     if rng.random() < 0.08:
-        before = f"after the _ {rng.choice(domain.others)} ,"
+        comparison = f"after the _ {rng.choice(domain.competitors)} ,"
         adjective = rng.choice(_ADJECTIVE.words[rng.choice(_OPINIONS)].split())
-        pieces = _joined(before, "frame", _=[(adjective, "distractor")]) + pieces
+        pieces = _joined(comparison, "frame", _=[(adjective, "distractor")]) + pieces
     return pieces
 
 
@@ -248,7 +248,7 @@ def _distraction(rng: Random, domain: _Domain) -> _Pieces:
     """Write a sentence with an opinion of someone else or of something else."""
     topic = f"the {rng.choice(domain.aspects.split())}"
     template = rng.choice(_HEARSAY if rng.random() < 0.5 else _ELSEWHERE)
-    text = _filled(rng, template, topic=topic, other=rng.choice(domain.others))
+    text = _filled(rng, template, topic=topic, other=rng.choice(domain.competitors))
     opinion = _opinion(rng, rng.choice((_ADJECTIVE, _NOUN)), rng.choice(_OPINIONS), stars=False)
     return _joined(text, "frame", _=_discounted(opinion, "distractor"))
 
@@ -280,12 +280,15 @@ def _opinion(rng: Random, form: _Form, valence: int, stars: bool) -> _Pieces:
 
 def _discounted(pieces: _Pieces, role: str) -> _Pieces:
     """Give the opinion in ``pieces`` the role of one that does not count."""
-    return [(token, given if given == "frame" else role) for token, given in pieces]
+    return [
+        (token, original_role if original_role == "frame" else role)
+        for token, original_role in pieces
+    ]
 
 
 def _filled(rng: Random, template: str, **words: str) -> str:
-    drawn = {slot: rng.choice(choices.split()) for slot, choices in _SLOTS.items()}
-    return template.format(**drawn, **words)
+    slots = {slot: rng.choice(choices.split()) for slot, choices in _SLOTS.items()}
+    return template.format(**slots, **words)
 
 
 def _words(text: str, role: str) -> _Pieces:

@@ -1,8 +1,8 @@
 """Labelled texts on their way into a corpus: limits of length, splits and samples."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
 TEST_SHARE, DEV_SHARE = 0.20, 0.15
 
 
-@dataclass
+@dataclass(frozen=True)
 class Row:
     """A labelled text, or a pair: attention is paid to `tokens`, given `query`.
 
@@ -39,6 +39,20 @@ Parts = dict[str, list[Row]]
 
 
 @dataclass(frozen=True)
+class LabelledTexts:
+    """Rows by split, with counts of what was left out by its reason, and notes on how they were read.
+
+    `columns` are the names of the columns that were read, by the names of their settings, where all tables have
+    the same.
+    """
+
+    parts: Parts
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ColumnSpec:
     """Names that a column may have, the first that is there, and how a text becomes tokens.
 
@@ -51,9 +65,10 @@ class ColumnSpec:
     tokenize: Callable[[str], list[str]] | None = None
 
 
-def within_limits(rows: list[Row], settings: DataSettings, left_out: Counter[str]) -> list[Row]:
-    """Leave out and count empty and short texts; cut and count long ones."""
-    found = []
+def within_limits(rows: Sequence[Row], settings: DataSettings) -> tuple[list[Row], Counter[str]]:
+    """Leave out empty and short texts and cut long ones; return the others, and counts by reason."""
+    left_out: Counter[str] = Counter()
+    fitting = []
     for row in rows:
         if not row.tokens:
             left_out["empty text"] += 1
@@ -61,24 +76,33 @@ def within_limits(rows: list[Row], settings: DataSettings, left_out: Counter[str
             left_out["empty query"] += 1
         elif len(row.tokens) < settings.min_tokens:
             left_out[f"fewer than {settings.min_tokens} tokens"] += 1
+        elif len(row.tokens) > settings.max_tokens:
+            left_out[f"cut to {settings.max_tokens} tokens (kept)"] += 1
+            fitting.append(_cut(row, settings))
         else:
-            if len(row.tokens) > settings.max_tokens:
-                left_out[f"cut to {settings.max_tokens} tokens (kept)"] += 1
-                _cut(row, settings)
-            found.append(row)
-    return found
+            fitting.append(row)
+    return fitting, left_out
 
 
-def _cut(row: Row, settings: DataSettings) -> None:
-    most = settings.max_tokens
-    row.tokens = row.tokens[:most]
-    if row.rationale is not None:
-        row.rationale = row.rationale[:most]
-    if row.written is not None and settings.dataset is None:  # a data set has its own tokens
-        row.written = cut(row.written, settings.tokenizer, most)
+def _cut(row: Row, settings: DataSettings) -> Row:
+    length, written = settings.max_tokens, row.written
+    if written is not None and settings.dataset is None:  # a data set has its own tokens
+        written = cut(written, settings.tokenizer, length)
+    rationale = None if row.rationale is None else row.rationale[:length]
+    return replace(row, tokens=row.tokens[:length], rationale=rationale, written=written)
 
 
-def complete(parts: Parts, settings: DataSettings) -> Parts:
+def parts_within_limits(parts: Parts, settings: DataSettings) -> tuple[Parts, Counter[str]]:
+    """Apply `within_limits` to each split."""
+    left_out: Counter[str] = Counter()
+    fitting: Parts = {}
+    for name, rows in parts.items():
+        fitting[name], counts = within_limits(rows, settings)
+        left_out.update(counts)
+    return fitting, left_out
+
+
+def fill_splits(parts: Parts, settings: DataSettings) -> Parts:
     """Return train, dev and test: draw those that are missing from the training rows."""
     train = [*parts.get("all", []), *parts.get("train", [])]
     rng = np.random.default_rng([settings.seed, 0x5B117])
@@ -93,28 +117,26 @@ def complete(parts: Parts, settings: DataSettings) -> Parts:
 
 def _draw(rows: list[Row], share: float, rng: np.random.Generator) -> tuple[list[Row], list[Row]]:
     """Draw a share of every class, rounded to whole rows; return it and the rest, both in file order."""
-    drawn: set[int] = set()
+    sample: set[int] = set()
     members: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
         members.setdefault(row.label, []).append(i)
-    for _, places in sorted(members.items()):
-        drawn.update(rng.permutation(places)[: round(share * len(places))].tolist())
+    for _, indices in sorted(members.items()):
+        sample.update(rng.permutation(indices)[: round(share * len(indices))].tolist())
     return (
-        [row for i, row in enumerate(rows) if i in drawn],
-        [row for i, row in enumerate(rows) if i not in drawn],
+        [row for i, row in enumerate(rows) if i in sample],
+        [row for i, row in enumerate(rows) if i not in sample],
     )
 
 
-def sampled(
-    rows: list[Row], part: str, settings: DataSettings, left_out: Counter[str]
-) -> list[Row]:
+def sampled(rows: list[Row], part: str, settings: DataSettings) -> tuple[list[Row], dict[str, int]]:
     """Draw the sample of a split that the settings ask for, in file order; count the rest."""
     count = settings.train_texts if part == "train" else settings.test_texts
     if count is None or count >= len(rows):
-        return rows
+        return rows, {}
     rng = np.random.default_rng([settings.seed, *part.encode()])
-    left_out[f"{part}: not drawn into the sample"] += len(rows) - count
-    return [rows[i] for i in np.sort(rng.permutation(len(rows))[:count])]
+    sample = [rows[i] for i in np.sort(rng.permutation(len(rows))[:count])]
+    return sample, {f"{part}: not drawn into the sample": len(rows) - count}
 
 
 def text_key(row: Row) -> str:
@@ -125,12 +147,12 @@ def text_key(row: Row) -> str:
     return "\x1e".join(["\x1f".join(row.tokens).rstrip(), *(row.query or ())])
 
 
-def also_in(test: Sequence[Row], others: Parts) -> dict[str, int]:
+def also_in(test: Sequence[Row], other_splits: Parts) -> dict[str, int]:
     """Count the test texts, with their query, that occur in each of the other splits too."""
     texts = [text_key(row) for row in test]
-    known = set(texts)
+    test_texts = set(texts)
     counts = {}
-    for name, rows in others.items():
-        shared = known.intersection(map(text_key, rows))
+    for name, rows in other_splits.items():
+        shared = test_texts.intersection(map(text_key, rows))
         counts[name] = sum(text in shared for text in texts)
     return counts

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,22 +11,25 @@ from heedmap.data import treebank
 from heedmap.data.catalog import DatasetSpec, Selection, spec_of
 from heedmap.data.in_memory import InMemory
 from heedmap.data.labels import ordered
-from heedmap.data.rows import Parts, Row, complete
-from heedmap.data.sources import read_parts, refuse_columns
+from heedmap.data.rows import LabelledTexts, Parts, Row, fill_splits
+from heedmap.data.sources import EMBEDDED, read_texts, refuse_columns
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
 
-def read_dataset(
-    settings: DataSettings,
-    left_out: Counter[str],
-    notes: list[str],
-    read_as: dict[str, str],
-    given: InMemory | None = None,
-) -> Parts:
-    """Read the rows of a data set by split, with its classes as labels; count what is left out.
+def read_labelled(settings: DataSettings, in_memory: InMemory | None = None) -> LabelledTexts:
+    """Read the labelled texts of any source: by the rules of a data set where the settings name one.
 
-    How files were read is added to `notes`, which columns to `read_as`.
+    Raises:
+        InputError: as `read_dataset` and `read_texts`.
+    """
+    if settings.dataset is not None and settings.source not in EMBEDDED:
+        return read_dataset(settings, in_memory)
+    return read_texts(settings, in_memory=in_memory)
+
+
+def read_dataset(settings: DataSettings, in_memory: InMemory | None = None) -> LabelledTexts:
+    """Read the texts of a data set by split, with its classes as labels.
 
     Raises:
         InputError: the source is not there or has another layout; says what the data set needs.
@@ -33,41 +37,37 @@ def read_dataset(
     spec = spec_of(settings)
     selection = spec.selection(settings)
     try:
-        parts = _read(spec, settings, left_out, notes, read_as, given)
+        texts = _read(spec, settings, in_memory)
     except InputError as error:
         raise InputError(f"{error} ({spec.title} needs {spec.needs})") from error
+    parts, left_out = texts.parts, Counter(texts.left_out)
     if spec.labels:
-        parts = {name: _labelled(name, rows, spec, left_out) for name, rows in parts.items()}
+        parts, counts = _labelled(parts, spec)
+        left_out.update(counts)
     if selection.of_splits and settings.training:
-        parts = complete(parts, settings)
-    parts = {name: _filtered(name, rows, selection, left_out) for name, rows in parts.items()}
-    if "test" in parts:
-        parts["test"] = _test_sample(parts["test"], selection, left_out)
-    return parts
-
-
-def _read(
-    spec: DatasetSpec,
-    settings: DataSettings,
-    left_out: Counter[str],
-    notes: list[str],
-    read_as: dict[str, str],
-    given: InMemory | None,
-) -> Parts:
-    folder, tokenize = Path(settings.source), spec.columns.tokenize
-    if spec.read is not None:
-        refuse_columns(settings, spec.title)
-        if given is not None or not folder.is_dir():
-            what = "a file" if given is None and folder.exists() else "no such folder"
-            raise InputError(f"{folder}: {what}")
-        parts, counts = spec.read(folder)
-    elif given is None and spec.trees and tokenize and treebank.is_treebank(folder):
-        refuse_columns(settings, "the treebank")
-        parts, counts = treebank.read(folder, tokenize)
-    else:
-        return read_parts(settings, left_out, notes, read_as, spec.columns, given)
+        parts = fill_splits(parts, settings)
+    parts, counts = _filtered(parts, selection)
     left_out.update(counts)
-    return parts
+    if "test" in parts:
+        sample = _test_sample(parts["test"], selection)
+        if rest := len(parts["test"]) - len(sample):
+            left_out["test: not drawn into the code's sample"] += rest
+        parts = {**parts, "test": sample}
+    return replace(texts, parts=parts, left_out=left_out)
+
+
+def _read(spec: DatasetSpec, settings: DataSettings, in_memory: InMemory | None) -> LabelledTexts:
+    folder, tokenize = Path(settings.source), spec.columns.tokenize
+    if spec.read_folder is not None:
+        refuse_columns(settings, spec.title)
+        if in_memory is not None or not folder.is_dir():
+            problem = "a file" if in_memory is None and folder.exists() else "no such folder"
+            raise InputError(f"{folder}: {problem}")
+        return LabelledTexts(*spec.read_folder(folder))
+    if in_memory is None and spec.trees and tokenize and treebank.is_treebank(folder):
+        refuse_columns(settings, "the treebank")
+        return LabelledTexts(*treebank.read(folder, tokenize))
+    return read_texts(settings, spec.columns, in_memory)
 
 
 def classes_of(settings: DataSettings, train: Sequence[Row]) -> list[str]:
@@ -81,45 +81,50 @@ def classes_of(settings: DataSettings, train: Sequence[Row]) -> list[str]:
     return list(spec.classes)
 
 
-def _test_sample(rows: list[Row], selection: Selection, left_out: Counter[str]) -> list[Row]:
-    found = rows
+def _test_sample(rows: list[Row], selection: Selection) -> list[Row]:
+    if selection.test_shortest is not None:
+        return sorted(rows, key=lambda row: len(row.tokens))[: selection.test_shortest]
     if selection.test_share is not None:
         rng = np.random.default_rng(1378)  # the code's number; the order of its rows is not known
-        drawn = rng.permutation(len(rows))[: round(selection.test_share * len(rows))]
-        found = [rows[i] for i in np.sort(drawn)]
-    if selection.test_shortest is not None:
-        found = sorted(rows, key=lambda row: len(row.tokens))[: selection.test_shortest]
-    if len(found) < len(rows):
-        left_out["test: not drawn into the code's sample"] += len(rows) - len(found)
-    return found
+        sample = rng.permutation(len(rows))[: round(selection.test_share * len(rows))]
+        return [rows[i] for i in np.sort(sample)]
+    return rows
 
 
-def _labelled(part: str, rows: list[Row], spec: DatasetSpec, left_out: Counter[str]) -> list[Row]:
-    found = []
-    for row in rows:
-        if row.label not in spec.labels:
-            left_out[f"{part}: label {row.label} is not one of {spec.title}'s"] += 1
-            continue
-        row.label = spec.labels[row.label]
-        found.append(row)
-    return found
+def _labelled(parts: Parts, spec: DatasetSpec) -> tuple[Parts, Counter[str]]:
+    """Name the classes as the data set does; leave out and count rows of other labels."""
+    left_out = Counter(
+        f"{part}: label {row.label} is not one of {spec.title}'s"
+        for part, rows in parts.items()
+        for row in rows
+        if row.label not in spec.labels
+    )
+    labelled = {
+        part: [
+            replace(row, label=spec.labels[row.label]) for row in rows if row.label in spec.labels
+        ]
+        for part, rows in parts.items()
+    }
+    return labelled, left_out
 
 
-def _filtered(
-    part: str, rows: list[Row], selection: Selection, left_out: Counter[str]
-) -> list[Row]:
-    sizes = [len(row.tokens) for row in rows if row.tokens]
-    low, high = selection.longer_than, selection.shorter_than
-    if selection.without_extremes and sizes:
-        low = min(sizes) if low is None else low
-        high = max(sizes) if high is None else high
-    found = []
-    for row in rows:
-        size = len(row.tokens)
-        if size and low is not None and size <= low:
-            left_out[f"{part}: not more than {low} tokens"] += 1
-        elif size and high is not None and size >= high:
-            left_out[f"{part}: not fewer than {high} tokens"] += 1
-        else:
-            found.append(row)
-    return found
+def _filtered(parts: Parts, selection: Selection) -> tuple[Parts, Counter[str]]:
+    """Leave out and count the texts of each split that are too short or too long for the selection."""
+    left_out: Counter[str] = Counter()
+    filtered: Parts = {}
+    for part, rows in parts.items():
+        sizes = [len(row.tokens) for row in rows if row.tokens]
+        low, high = selection.longer_than, selection.shorter_than
+        if selection.without_extremes and sizes:
+            low = min(sizes) if low is None else low
+            high = max(sizes) if high is None else high
+        filtered[part] = []
+        for row in rows:
+            size = len(row.tokens)
+            if size and low is not None and size <= low:
+                left_out[f"{part}: not more than {low} tokens"] += 1
+            elif size and high is not None and size >= high:
+                left_out[f"{part}: not fewer than {high} tokens"] += 1
+            else:
+                filtered[part].append(row)
+    return filtered, left_out

@@ -34,5 +34,5 @@ class Sequences:
         """Draw some sequences."""
         if self.kind == "repeats":
             return rng.integers(self.symbols, size=(count, self.length))
-        every = np.tile(np.arange(self.symbols), (count, 1))
-        return rng.permuted(every, axis=1)[:, : self.length]
+        symbols = np.tile(np.arange(self.symbols), (count, 1))
+        return rng.permuted(symbols, axis=1)[:, : self.length]

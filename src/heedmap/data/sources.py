@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from heedmap.data.babi_rows import generated_babi
 from heedmap.data.biographies import AGREEING, UNRELATED, biographies
 from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import ABOUT, read_clone
-from heedmap.data.columns import Rows, joined
+from heedmap.data.columns import Rows, Tables, joined
 from heedmap.data.eraser_rows import is_eraser, read_eraser
 from heedmap.data.in_memory import PREFIX, InMemory
 from heedmap.data.labelled_rows import (
@@ -26,7 +25,7 @@ from heedmap.data.labelled_rows import (
 )
 from heedmap.data.labels import check_labels
 from heedmap.data.reviews import reviews
-from heedmap.data.rows import ColumnSpec, Parts, Row
+from heedmap.data.rows import ColumnSpec, LabelledTexts, Parts, Row
 from heedmap.data.tokens import spaced
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
@@ -38,103 +37,92 @@ BIOGRAPHIES = {"biographies-gender": "gender", "biographies-occupation": "occupa
 EMBEDDED = ("reviews", "reviews-stars", *BIOGRAPHIES, *STORIES)
 
 
-def read_parts(
-    settings: DataSettings,
-    left_out: Counter[str],
-    notes: list[str],
-    read_as: dict[str, str],
-    spec: ColumnSpec | None = None,
-    given: InMemory | None = None,
-) -> Parts:
-    """Read the rows of a file, a folder, a Hub data set or an embedded corpus, by split, or those `given`.
-
-    What is left out is counted in `left_out` by its reason; how files were read is added to `notes`, and
-    to `read_as` which columns are read, by the names of their settings, where all tables have the same.
+def read_texts(
+    settings: DataSettings, spec: ColumnSpec | None = None, in_memory: InMemory | None = None
+) -> LabelledTexts:
+    """Read the labelled texts of a file, a folder, a Hub data set, an embedded corpus, or memory, by split.
 
     Raises:
         InputError: no such source, or columns or values that are no texts and labels.
     """
     spec = spec or ColumnSpec()
-    if given is not None:
-        files.refuse_dialect(given.name, **files.dialect_of(settings))
-        tables = _by_split(given.tables, settings, left_out)
-        return _parts(tables, settings, left_out, notes, read_as, spec)
+    if in_memory is not None:
+        files.refuse_dialect(in_memory.name, **files.dialect_of(settings))
+        return _labelled_texts(_by_split(in_memory.tables, settings), settings, spec)
     if settings.source in EMBEDDED:
-        return _embedded(settings)
+        return LabelledTexts(_embedded(settings))
     if settings.source.startswith(PREFIX) and not is_there(settings.source):
         raise InputError(
             f"{settings.source}: texts from memory, which are kept in the folder of their run alone (texts/), "
             "and are not there; give them to heedmap again"
         )
     path = Path(settings.source)
-    as_file = files.kind_of(path, alone=True) is not None or path.is_absolute()
-    if not is_there(settings.source) and not (as_file and settings.source.isprintable()):
+    is_file_name = files.kind_of(path, alone=True) is not None or path.is_absolute()
+    if not is_there(settings.source) and not (is_file_name and settings.source.isprintable()):
         check_name(settings.source, DATA)
     if is_eraser(path):
         refuse_columns(settings, "a folder in ERASER's layout")
         files.refuse_dialect(path, **files.dialect_of(settings))
-        parts = read_eraser(path, spec.tokenize or tokenizer_of(settings), left_out, settings.raw)
-        check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
-        return parts
-    is_split = path.is_dir() and bool(files.split_files(path))
-    if (
-        path.is_dir()
-        and not is_split
-        and (texts := read_class_folders(path, settings.encoding, left_out))
-    ):
-        refuse_columns(settings, "a folder of class folders")
-        files.refuse_dialect(path, **{**files.dialect_of(settings), "encoding": None})
-        return _parts(texts, settings, left_out, notes, {}, spec)
-    tables = _read_tables(path, settings, left_out, notes, as_file)
-    return _parts(tables, settings, left_out, notes, read_as, spec)
+        texts = read_eraser(path, spec.tokenize or tokenizer_of(settings), settings.raw)
+        _check_labels(settings, texts.parts)
+        return texts
+    if path.is_dir() and not files.split_files(path):
+        tables = read_class_folders(path, settings.encoding)
+        if tables is not None:
+            refuse_columns(settings, "a folder of class folders")
+            files.refuse_dialect(path, **{**files.dialect_of(settings), "encoding": None})
+            # The columns are ours: a run need not remember their names.
+            return replace(_labelled_texts(tables, settings, spec), columns={})
+    return _labelled_texts(_read_tables(path, settings, is_file_name), settings, spec)
 
 
-def _parts(
-    read: dict[str, Rows],
-    settings: DataSettings,
-    left_out: Counter[str],
-    notes: list[str],
-    read_as: dict[str, str],
-    spec: ColumnSpec,
-) -> Parts:
+def _labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> LabelledTexts:
+    """Choose the columns of each table, and read its rows as labelled texts."""
+    by_split, left_out, notes = tables.by_split, Counter(tables.left_out), [*tables.notes]
     parts: Parts = {}
-    chosen: dict[str, Columns] = {}
-    if not settings.training and not _have_labels(read, settings, spec):
-        notes.append(_without_labels(read, spec))
+    columns: dict[str, Columns] = {}
+    if not settings.training and not _have_labels(by_split, settings, spec):
+        notes.append(_without_labels(by_split, spec))
         spec = replace(spec, label=())
-    if "train" in read:  # first, since another split may have no labels
-        choose_columns(joined(read["train"], settings.text), settings, spec)
-    for name, rows in read.items():
-        asked = "train" in read and spec.label
-        if asked and find_column(rows, settings.label, spec.label) is None:
+    if "train" in by_split:  # first, since another split may have no labels
+        choose_columns(joined(by_split["train"], settings.text), settings, spec)
+    for name, rows in by_split.items():
+        needs_label = "train" in by_split and spec.label
+        if needs_label and find_column(rows, settings.label, spec.label) is None:
             left_out[f"{name}: label missing"] += len(rows)
-            where = f" in {rows.source}" if rows.source else ""
-            notes.append(f"{name}: no label column{where}; {len(rows)} texts are left out")
+            file = f" in {rows.source}" if rows.source else ""
+            notes.append(f"{name}: no label column{file}; {len(rows)} texts are left out")
             continue
-        said = rows.notes_on(settings.text)
-        columns, labelled = labelled_rows(rows, name, settings, left_out, said, spec)
-        chosen[name] = columns
-        notes += said if name == "all" else [f"{name}: {note}" for note in said]
-        for part, row in labelled:
+        table = labelled_rows(rows, name, settings, spec)
+        columns[name] = table.columns
+        left_out.update(table.left_out)
+        table_notes = [*rows.notes_on(settings.text), *table.notes]
+        notes += table_notes if name == "all" else [f"{name}: {note}" for note in table_notes]
+        for part, row in table.rows:
             parts.setdefault(part, []).append(row)
-    if len({*chosen.values()}) == 1:
-        read_as.update(next(iter(chosen.values())).named())
+    column_names: dict[str, str] = {}
+    if len({*columns.values()}) == 1:
+        column_names = next(iter(columns.values())).named()
     else:
-        tables = [f"{name}: {_named(columns)}" for name, columns in chosen.items()]
-        notes.append(f"tables of different columns; read are {'; '.join(tables)}")
+        by_table = [f"{name}: {_named(names)}" for name, names in columns.items()]
+        notes.append(f"tables of different columns; read are {'; '.join(by_table)}")
+    _check_labels(settings, parts)
+    return LabelledTexts(parts, left_out, notes, column_names)
+
+
+def _check_labels(settings: DataSettings, parts: Parts) -> None:
     check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
-    return parts
 
 
-def _have_labels(read: Mapping[str, Rows], settings: DataSettings, spec: ColumnSpec) -> bool:
-    """Whether a label column is named, or some table has one. A model can be audited without any."""
+def _have_labels(tables: Mapping[str, Rows], settings: DataSettings, spec: ColumnSpec) -> bool:
+    """Return whether a label column is named, or some table has one. A model can be audited without any."""
     return settings.label is not None or any(
-        find_column(rows, None, spec.label) for rows in read.values()
+        find_column(rows, None, spec.label) for rows in tables.values()
     )
 
 
-def _without_labels(read: Mapping[str, Rows], spec: ColumnSpec) -> str:
-    columns = list(dict.fromkeys(name for rows in read.values() for name in rows.columns))
+def _without_labels(tables: Mapping[str, Rows], spec: ColumnSpec) -> str:
+    columns = list(dict.fromkeys(name for rows in tables.values() for name in rows.columns))
     return (
         f"no label column ({' / '.join(spec.label)}): whether the model predicts well cannot be told; the "
         f"columns are {some_of(columns, 20)}; if one has the labels, name it with --label-column"
@@ -145,77 +133,71 @@ def _named(columns: Columns) -> str:
     return ", ".join(f"{name} {column}" for name, column in columns.named().items())
 
 
-def _read_tables(
-    path: Path, settings: DataSettings, left_out: Counter[str], notes: list[str], as_file: bool
-) -> dict[str, Rows]:
+def _read_tables(path: Path, settings: DataSettings, is_file_name: bool) -> Tables:
     """Return the tables of a file, a folder, a clone or the Hub by split."""
     dialect = files.dialect_of(settings)
-    read_file = partial(
-        files.read_rows,
-        separator=settings.separator,
-        encoding=settings.encoding,
-        quotes=settings.quotes,
-        header=settings.header,
-    )
+
+    def read_file(file: Path) -> Rows:
+        return files.read_rows(file, **dialect)
+
     if path.is_dir():
-        found, by_name = files.split_files(path), {}
-        if not found and not (by_name := read_clone(path, read_file)):
-            found = files.split_files(path, fasttext=True)
-        if found:
-            notes += _unread(path, [*found.values()])
-            return {name: read_file(file) for name, file in found.items()}
+        by_name: Mapping[str, Rows] = {}
+        by_split = files.split_files(path)
+        if not by_split and not (by_name := read_clone(path, read_file)):
+            by_split = files.split_files(path, fasttext=True)
+        if by_split:
+            notes = _unread(path, [*by_split.values()])
+            return Tables({name: read_file(file) for name, file in by_split.items()}, notes=notes)
         if not by_name:
-            there = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
+            names = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
             raise InputError(
                 f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
-                f"there are any), or a folder of .txt files for each class, found {there}"
+                f"there are any), or a folder of .txt files for each class, found {names}"
             )
-    elif path.exists() or as_file:
-        return {"all": read_file(path)}
+    elif path.exists() or is_file_name:
+        return Tables({"all": read_file(path)})
     else:
         files.refuse_dialect(settings.source, **dialect)
         by_name = files.read_hub(settings.source)
-    return _by_split(by_name, settings, left_out)
+    return _by_split(by_name, settings)
 
 
-def _unread(folder: Path, read: Sequence[Path]) -> list[str]:
+def _unread(folder: Path, tables: Sequence[Path]) -> list[str]:
     """Note the tables in a folder of splits that are none of its splits."""
     names = [
         path.name
         for path in sorted(folder.iterdir())
-        if files.kind_of(path) and path not in read and path.name not in ABOUT
+        if files.kind_of(path) and path not in tables and path.name not in ABOUT
     ]
     if not names:
         return []
-    return [
-        f"files that are not read: {some_of(names)}; read are {some_of([p.name for p in read])}"
-    ]
+    split_names = some_of([path.name for path in tables])
+    return [f"files that are not read: {some_of(names)}; read are {split_names}"]
 
 
-def _by_split(
-    by_name: Mapping[str, Rows], settings: DataSettings, left_out: Counter[str]
-) -> dict[str, Rows]:
+def _by_split(by_name: Mapping[str, Rows], settings: DataSettings) -> Tables:
     """Return tables that are named as on the Hub by split; one that is `all` has none."""
     if by_name.keys() == {"all"}:
-        return dict(by_name)
-    read: dict[str, Rows] = {}
+        return Tables(by_name)
+    by_split: dict[str, Rows] = {}
+    left_out: Counter[str] = Counter()
     for name, rows in by_name.items():
         split = files.SPLIT_NAMES.get(name)
         if split is None:
             left_out[f"{name}: not a train, dev or test split"] += len(rows)
         else:
-            read[split] = rows
-    if "train" not in read:
+            by_split[split] = rows
+    if "train" not in by_split:
         raise InputError(f"{settings.source}: expected a train split, found none")
-    return read
+    return Tables(by_split, left_out)
 
 
-def refuse_columns(settings: DataSettings, what: str) -> None:
+def refuse_columns(settings: DataSettings, source: str) -> None:
     """Raise InputError where columns are named of a source that has none."""
     for name in ("text", "label", "query", "id"):
         if (column := getattr(settings, name)) is not None:
             raise InputError(
-                f"--{name}-column {column}: {what} has no columns to choose from; leave out"
+                f"--{name}-column {column}: {source} has no columns to choose from; leave out"
             )
 
 
@@ -234,39 +216,43 @@ def _embedded(settings: DataSettings) -> Parts:
             )
         return generated_babi(int(settings.source[-1]), settings.seed)
     # The texts are always the same ones; the seed only draws the split.
-    rows = [
-        Row(
-            f"{settings.source.split('-')[0]}-{i}",
-            list(tokens),
-            label,
-            None if marks is None else np.array(marks, dtype=bool),
-        )
-        for i, (tokens, label, marks) in enumerate(_generated(settings.source))
-    ]
-    for row in rows:
-        if settings.tokenizer == "sentences":
-            _join_sentences(row)
-        if settings.raw:
-            row.tokens = spaced(row.tokens)
-    return {"all": rows}
+    prefix = settings.source.split("-")[0]
+    return {
+        "all": [
+            _embedded_row(f"{prefix}-{i}", *text, settings)
+            for i, text in enumerate(_generated(settings.source))
+        ]
+    }
 
 
 def _generated(name: str) -> Iterable[tuple[tuple[str, ...], str, tuple[bool, ...] | None]]:
     """Yield of each text of a generated corpus the tokens, the label, and which tokens decide it."""
     if name in BIOGRAPHIES:
-        of = BIOGRAPHIES[name]
-        for person in biographies(agreeing=UNRELATED if of == "gender" else AGREEING):
+        label = BIOGRAPHIES[name]
+        agreeing = UNRELATED if label == "gender" else AGREEING
+        for person in biographies(agreeing=agreeing):
             # An occupation is decided by no words that could be marked.
-            yield person.tokens, getattr(person, of), person.gendered if of == "gender" else None
+            marks = person.gendered if label == "gender" else None
+            yield person.tokens, getattr(person, label), marks
         return
-    for one in reviews(stars=name == "reviews-stars"):
-        yield one.tokens, one.label, one.rationale
+    for review in reviews(stars=name == "reviews-stars"):
+        yield review.tokens, review.label, review.rationale
 
 
-def _join_sentences(row: Row) -> None:
-    """Make tokens of a row's sentences; one is in the rationale if a word of it is."""
-    starts = [0, *(i + 1 for i, token in enumerate(row.tokens[:-1]) if token in ".!?")]
-    spans = [*pairwise([*starts, len(row.tokens)])]
-    if row.rationale is not None:
-        row.rationale = np.array([row.rationale[a:b].any() for a, b in spans])
-    row.tokens = [" ".join(row.tokens[a:b]) for a, b in spans]
+def _embedded_row(
+    key: str,
+    words: Sequence[str],
+    label: str,
+    marks: Sequence[bool] | None,
+    settings: DataSettings,
+) -> Row:
+    """Make the row of a text; a sentence is in the rationale if a word of it is."""
+    tokens = list(words)
+    rationale = None if marks is None else np.array(marks, dtype=bool)
+    if settings.tokenizer == "sentences":
+        starts = [0, *(i + 1 for i, token in enumerate(tokens[:-1]) if token in ".!?")]
+        spans = [*pairwise([*starts, len(tokens)])]
+        tokens = [" ".join(tokens[start:end]) for start, end in spans]
+        if rationale is not None:
+            rationale = np.array([rationale[start:end].any() for start, end in spans])
+    return Row(key, spaced(tokens) if settings.raw else tokens, label, rationale)

@@ -19,14 +19,14 @@ _LONE_CR = re.compile(rb"\r[^\n]")
 
 
 @contextmanager
-def reading(what: str | Path) -> Iterator[None]:
+def reading(source: str | Path) -> Iterator[None]:
     """Turn errors of the system and of damaged archives while `what` is read into an `InputError`."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or first_line(error)
         raise InputError(
-            f"{what}: cannot be read ({reason}); check the path and the file"
+            f"{source}: cannot be read ({reason}); check the path and the file"
         ) from error
 
 
@@ -96,7 +96,7 @@ def check_utf8(path: Path, content: bytes | None = None) -> bool:
         InputError: not UTF-8, with the line; cannot be read.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    line, last, lone = 1, b"", False
+    line, tail, lone = 1, b"", False
     with reading(path), open_bytes(path) if content is None else io.BytesIO(content) as file:
         while True:
             block = file.read(1 << 20)
@@ -108,7 +108,7 @@ def check_utf8(path: Path, content: bytes | None = None) -> bool:
                     f"{path}, line {line}: not UTF-8; save the file as UTF-8 and try again"
                 ) from error
             if not block:
-                return lone or last == b"\r"
+                return lone or tail == b"\r"
             line += block.count(b"\n")
-            lone = lone or _LONE_CR.search(last + block) is not None
-            last = block[-1:]
+            lone = lone or _LONE_CR.search(tail + block) is not None
+            tail = block[-1:]

@@ -26,11 +26,11 @@ class Pair(Sequence[str]):
         return len(self.tokens)
 
     @overload
-    def __getitem__(self, at: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[str]: ...
-    def __getitem__(self, at: int | slice) -> str | Sequence[str]:
-        return self.tokens[at]
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        return self.tokens[index]
 
 
 def exchanged(text: Text, place: int, *tokens: str) -> Text:
@@ -44,15 +44,15 @@ def exchanged(text: Text, place: int, *tokens: str) -> Text:
     return replace(text, tokens=changed) if isinstance(text, Pair) else changed
 
 
-def shortened(text: Text, kept: NDArray[np.bool_]) -> Text:
+def shortened(text: Text, is_kept: NDArray[np.bool_]) -> Text:
     """Keep some of the tokens, and the white space at the end of the text; a pair keeps its query."""
-    changed = [token for token, stays in zip(text, kept, strict=True) if stays]
-    if len(kept) and not kept[-1]:
+    changed = [token for token, stays in zip(text, is_kept, strict=True) if stays]
+    if len(is_kept) and not is_kept[-1]:
         _keep_end(changed, text)
     return replace(text, tokens=changed) if isinstance(text, Pair) else changed
 
 
-def replaced(text: Text, where: NDArray[np.bool_], donor: Text) -> Text:
+def replaced(text: Text, replacing: NDArray[np.bool_], donor: Text) -> Text:
     """Replace some tokens by those at the same places of another text, read again from its start if too short.
 
     White space around a token stays as it is: the donor's words alone come in. A pair keeps its query.
@@ -62,7 +62,7 @@ def replaced(text: Text, where: NDArray[np.bool_], donor: Text) -> Text:
     """
     changed = [
         _reworded(token, donor[place % len(donor)]) if out else token
-        for place, (token, out) in enumerate(zip(text, where, strict=True))
+        for place, (token, out) in enumerate(zip(text, replacing, strict=True))
     ]
     return replace(text, tokens=changed) if isinstance(text, Pair) else changed
 

@@ -44,8 +44,8 @@ _TAG = re.compile(r"<!--.*?-->|</?[a-z][a-z0-9]*(?:\s[^<>]*)?/?>", re.IGNORECASE
 def words(text: str) -> list[str]:
     """Split into lower-case words and single punctuation marks."""
     text = text.lower()
-    found = _graphemes()[0] if _may_join(text) else _WORD_OR_MARK
-    return [sys.intern(token) for token in found.findall(text)]
+    expression = _graphemes()[0] if _may_join(text) else _WORD_OR_MARK
+    return [sys.intern(token) for token in expression.findall(text)]
 
 
 def _may_join(text: str) -> bool:
@@ -72,10 +72,10 @@ def _graphemes() -> tuple[Any, Any]:
     signs = rf"\p{{GCB=Prepend}}+(?:(?![{space}\p{{GCB=Control}}])\X)?"
     # `\X` would count the letters of flags from the text's first one on, at each of them again.
     flag = r"\p{Regional_Indicator}{1,2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*"
-    one = rf"(?:{signs}|{flag}|\X)"
-    word = rf"(?:(?=[\p{{L}}\p{{N}}_]){one})+"
-    found = rf"{word}(?:['’\-]{word})*|(?![{space}]){one}"
-    return regex.compile(found), regex.compile(rf"[{space}]*(?:{found})")
+    grapheme = rf"(?:{signs}|{flag}|\X)"
+    word = rf"(?:(?=[\p{{L}}\p{{N}}_]){grapheme})+"
+    token = rf"{word}(?:['’\-]{word})*|(?![{space}]){grapheme}"
+    return regex.compile(token), regex.compile(rf"[{space}]*(?:{token})")
 
 
 def spaces(text: str) -> list[str]:
@@ -105,12 +105,12 @@ TOKENIZERS: dict[str, Callable[[str], list[str]]] = {
 
 def shared(tokenize: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     """Return a tokenizer that reads each text once: equal texts get the same list, which nobody may change."""
-    known: dict[str, list[str]] = {}
+    by_text: dict[str, list[str]] = {}
 
     def tokens(text: str) -> list[str]:
-        result = known.get(text)
+        result = by_text.get(text)
         if result is None:
-            result = known[text] = tokenize(text)
+            result = by_text[text] = tokenize(text)
         return result
 
     return tokens
@@ -123,12 +123,12 @@ def pieces(text: str, tokenizer: str) -> list[str]:
     """
     if tokenizer == "sentences":
         ends = [0, *_sentence_ends(text)]
-        found = [text[start:end] for start, end in pairwise(ends)]
+        split_text = [text[start:end] for start, end in pairwise(ends)]
     else:
-        found = [sys.intern(piece) for piece in _tokens_in(text, tokenizer).findall(text)]
-    if found:
-        found[-1] += text[sum(map(len, found)) :]
-    return found
+        split_text = [sys.intern(piece) for piece in _tokens_in(text, tokenizer).findall(text)]
+    if split_text:
+        split_text[-1] += text[sum(map(len, split_text)) :]
+    return split_text
 
 
 def spaced(tokens: Sequence[str]) -> list[str]:

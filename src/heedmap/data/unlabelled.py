@@ -38,46 +38,47 @@ def read_unlabelled(settings: DataSettings) -> Unlabelled:
     """
     path, text, query, key = Path(settings.source), settings.text, settings.query, settings.id
     rows = joined(read_rows(path, **dialect_of(settings)), text)
-    guessed = None if text is not None or len(rows.columns) > 1 else rows.columns[0]
-    column = find_column(rows, text, ColumnSpec().text) or guessed
-    keys = find_column(rows, key, ("id",))
-    for what, asked, name in (
+    only_column = None if text is not None or len(rows.columns) > 1 else rows.columns[0]
+    column = find_column(rows, text, ColumnSpec().text) or only_column
+    id_column = find_column(rows, key, ("id",))
+    for role, option, name in (
         ("text", text, column),
         ("query", query, find_column(rows, query, ())),
-        ("id", key, keys),
+        ("id", key, id_column),
     ):
-        if name is None and (asked is not None or what == "text"):
+        if name is None and (option is not None or role == "text"):
             raise InputError(
-                f"{path}: no {what} column{f' ({asked})' if asked else ''}; the columns are "
-                f"{some_of(rows.columns, 20)}; name it with --{what}-column{rows.hint}"
+                f"{path}: no {role} column{f' ({option})' if option else ''}; the columns are "
+                f"{some_of(rows.columns, 20)}; name it with --{role}-column{rows.hint}"
             )
     assert column is not None
-    notes = rows.notes_on(text)
-    names = text_keys(rows, keys, notes, guessed=key is None) or places(rows)
-    texts = _written(rows, column, settings, notes)
-    queries = None if query is None else _written(rows, query, settings, notes)
-    used = [
+    keys, key_notes = text_keys(rows, id_column, guessed=key is None)
+    texts, text_notes = _written(rows, column, settings)
+    queries, query_notes = (None, []) if query is None else _written(rows, query, settings)
+    names = keys or places(rows)
+    filled = [
         i for i, written in enumerate(texts)
         if written.strip() and (queries is None or queries[i].strip())
     ]  # fmt: skip
-    if not used:
+    if not filled:
         raise InputError(f"{path}: expected a text in the column {column}, got none")
-    empty = len(texts) - len(used)
+    empty = len(texts) - len(filled)
     return Unlabelled(
-        [names[i] for i in used],
-        [texts[i] for i in used],
-        None if queries is None else [queries[i] for i in used],
+        [names[i] for i in filled],
+        [texts[i] for i in filled],
+        None if queries is None else [queries[i] for i in filled],
         Counter({"empty": empty} if empty else {}),
-        notes,
+        [*rows.notes_on(text), *key_notes, *text_notes, *query_notes],
     )
 
 
-def _written(rows: Rows, column: str, settings: DataSettings, notes: list[str]) -> list[str]:
-    """Return the texts of a column."""
+def _written(rows: Rows, column: str, settings: DataSettings) -> tuple[list[str], list[str]]:
+    """Return the texts of a column, and notes on them."""
+    values, notes = text_values(rows, column)
     texts = []
-    for row, value in enumerate(text_values(rows, column, notes)):
+    for row, value in enumerate(values):
         try:
             texts.append(written_text(value, column, settings))
         except InputError as error:
-            raise InputError(f"{rows.where(row)}: {error}") from error
-    return texts
+            raise InputError(f"{rows.place_of(row)}: {error}") from error
+    return texts, notes

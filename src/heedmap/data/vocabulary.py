@@ -65,7 +65,7 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
     check_there(path)
     numbers = {word: i for i, word in enumerate(vocabulary.words, len(SPECIAL))}
     matrix: NDArray[np.float32] | None = None
-    found = 0
+    count = 0
     try:
         with reading(path), open_text(path) as file:
             # At most LONGEST_LINE characters at a time: a line without an end would fill the memory.
@@ -98,17 +98,17 @@ def read_vectors(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32
                         f"{path}, line {number}: expected a word and {matrix.shape[1]} finite numbers, "
                         f"got {line[:60].strip()!r}"
                     ) from None
-                found += 1
+                count += 1
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not readable as a UTF-8 text file ({error})") from error
     if matrix is None or matrix.shape[1] == 0:
         raise InputError(f"{path}: no vectors; expected `word v1 v2 ...` a line")
-    if not found:
+    if not count:
         raise InputError(
             f"{path}: expected vectors of words in these texts, such as "
             f"{', '.join(vocabulary.words[:3])}; it has none of {len(vocabulary.words)} words"
         )
-    return matrix, found
+    return matrix, count
 
 
 def vectors_hash(path: Path) -> str:
@@ -132,6 +132,6 @@ def _hash(path: Path, size: int, changed: int) -> str:
 def check_there(path: Path) -> None:
     """Raise InputError where there is no file of vectors."""
     with reading(path):
-        there = path.is_file()
-    if not there:
+        is_there = path.is_file()
+    if not is_there:
         raise InputError(f"{path}: no such file; expected word vectors, `word v1 v2 ...` a line")

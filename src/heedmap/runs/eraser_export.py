@@ -56,7 +56,7 @@ def export(
         raise InputError(
             f"{folder}: expected whole texts, got windows; audit with --long-texts cut"
         )
-    whole = documents(run.settings.data, run.corpus.given)
+    whole = documents(run.settings.data, run.corpus.in_memory)
     weights = weights_of(run.model, run.settings)
     made_of = identity(audit.settings, weights, run.model.classes)
     tables = TableFolder(RunFolder(folder).tables, made_of)

@@ -178,7 +178,7 @@ def _open_existing(folder: RunFolder, settings: RunSettings) -> Run:
 def _corpus(folder: RunFolder, settings: RunSettings) -> Corpus:
     """Load and check the corpus of a run."""
     try:
-        corpus = load_corpus(settings.data, given=folder.kept_texts())
+        corpus = load_corpus(settings.data, in_memory=folder.kept_texts())
     except InputError as error:
         raise InputError(
             f"{error} (so say the settings of {folder.path}: if the texts have moved, write where they are "

@@ -72,7 +72,7 @@ def save_run(run: Run, folder: RunFolder) -> Run:
     if not folder.is_begun():
         folder.manifest.start()
     folder.write_settings(run.settings)
-    folder.keep_texts(run.corpus.given)
+    folder.keep_texts(run.corpus.in_memory)
     if run.training is not None:
         weights = weights_of(run.model, run.settings)
         identity = model_identity(run.settings, weights, run.model.classes)

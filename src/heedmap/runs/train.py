@@ -206,7 +206,7 @@ def _raw(data: Source | Corpus, **options: Any) -> Corpus:
     if isinstance(data, Corpus):
         return as_written(data)
     name, in_memory = source_of(data)
-    corpus = load_corpus(DataSettings.of(source=name, raw=True, **options), given=in_memory)
+    corpus = load_corpus(DataSettings.of(source=name, raw=True, **options), in_memory=in_memory)
     corpus.warn()
     return corpus
 
@@ -223,7 +223,7 @@ def _find_or_make(
         return make(None)
     with RunFolder.locked(out, settings) as folder:
         run = finished(folder, settings, overwrite, load) or save_run(make(folder), folder)
-        folder.keep_texts(run.corpus.given)  # of a finished run too, which may have lost them
+        folder.keep_texts(run.corpus.in_memory)  # of a finished run too, which may have lost them
         return run
 
 
