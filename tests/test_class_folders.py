@@ -89,7 +89,7 @@ def test_texts_in_utf_16_are_read_as_those_of_a_table_are(tmp_path, order):
         if mark:
             assert load(tmp_path / "wide").fingerprint() == plain
             continue
-        with pytest.raises(InputError, match=r"0_0.txt: expected UTF-8.* --encoding utf-16-le"):
+        with pytest.raises(InputError, match=r"neg.0_7.txt: expected UTF-8.* --encoding utf-16-le"):
             load(tmp_path / "wide")
         assert load(tmp_path / "wide", encoding=f"utf-16-{order}").fingerprint() == plain
 

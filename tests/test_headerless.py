@@ -15,7 +15,7 @@ def test_a_file_without_a_header_is_read_by_places(tmp_path):
     corpus = load(path, header="none", text=4, label="2")
     assert sum(map(len, corpus.splits.values())) == 40
     assert corpus.classes == ["0", "1"]
-    assert read_rows(path, header="none").where(0) == f"{path}, line 1"
+    assert read_rows(path, header="none").place_of(0) == f"{path}, line 1"
     path.write_text("".join(ROWS) + "one\tmore\tfield\tthan\tthese\n")
     with pytest.raises(InputError, match=r"line 41: .* as the first row has \(4\), got 5"):
         read_rows(path, header="none")

@@ -224,7 +224,7 @@ def test_an_answer_that_is_no_candidate_is_one_clear_line(tmp_path, heedmap, mon
         "dev": [Row("c", ["x", "y"], "x", query=["q"], candidates=("x", "y"))],
         "test": [Row("d", ["x", "y"], "x", query=["q"], candidates=("x", "y"))],
     }
-    known = replace(CATALOG["cnn"], read=lambda folder: (parts, {}))
+    known = replace(CATALOG["cnn"], read_folder=lambda folder: (parts, {}))
     monkeypatch.setitem(CATALOG, "cnn", known)
     done = heedmap("audit", "--data", tmp_path, "--dataset", "cnn", "--out", tmp_path / "out")
     assert done.code == 2
