@@ -28,7 +28,7 @@ from heedmap.models.trace import Trace
 from heedmap.runs.train import train
 from heedmap.settings import AuditSettings
 
-TABLES = ("erasure", "flips", "class_erasure")
+TABLES = ("erasure", "decision_flips", "class_erasure")
 
 
 def remove_one_and_decode(
@@ -144,7 +144,7 @@ def main() -> None:
 
     exact = timed(least, repeat=3)
     evidence.table("leave_one_out")
-    tables = timed(lambda: [evidence.table(name) for name in ("erasure", "flips")])
+    tables = timed(lambda: [evidence.table(name) for name in ("erasure", "decision_flips")])
     in_order = np.concatenate([t.rows for t in traces])
     along = tables[0][1]["count_attention"].to_numpy(zero_copy_only=False)[in_order]
     counts, seconds, _ = timed(lambda: one_after_the_other(traces, args.looped))

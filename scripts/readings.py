@@ -39,7 +39,7 @@ COMMANDS = {
         "    --forbidden he,she,his,her,him,hers,himself,herself",
     ],
 }
-OF_TRANSFORMERS = ("scan", "mix", "instead", "heads")
+OF_TRANSFORMERS = ("scan", "head_mixture", "better_maps", "heads")
 OF_ONE_QUESTION = {"deception": "gender", "alternatives": "dot", "trainings": "s0"}
 WIDTH = 84  # columns of a sentence
 EXPRESSIONS = {  # statements, and the frame, or the sentence, that is shown
@@ -54,8 +54,8 @@ EXPRESSIONS = {  # statements, and the frame, or the sentence, that is shown
     "alternatives": ("", 'audit["alternatives"].filter(regex="^(gone|alone)_").mean().round(2)'),
     "trainings": ("", "audit.bottom_line.trainings"),
     "baselines": ("", 'audit["baselines"].drop(columns="row").mean().round(2)'),
-    "mix": (
-        'heads = audit["mix"].query("row == row.min() and mixed > 0")\n',
+    "head_mixture": (
+        'heads = audit["head_mixture"].query("row == row.min() and mixed > 0")\n',
         'heads[["layer", "head", "mixed"]].nlargest(5, "mixed").astype({"head": int}).round(2)',
     ),
     "dynamics": (

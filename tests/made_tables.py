@@ -31,7 +31,7 @@ def two_classes():
             importance=[[1.0]] * 9 + [None] + [[1.0]] * 2,
             completeness_error=[0.01, 0.01, 0.01, 0.2, 0.2, 0.1, 1.0, 1.5, 0.05, None, 0.02, 0.03],
         ),
-        "found": table(
+        "importance_mass": table(
             found_leave_one_out=[0.6, 0.6, 0.6, 0.5, 0.5, 0.1, 0.4, 0.3, 0.2, 0.3, None, None],
             largest_leave_one_out=[0.7, 0.7, 0.7, 0.6, 0.6, 0.5, 0.8, 0.5, 0.4, 0.5, None, None],
             found_gradient=[0.5, 0.5, 0.5, 0.3, 0.3, 0.2, 0.3, 0.2, 0.1, 0.2, 0.255, 1.0],
@@ -63,7 +63,7 @@ def two_classes():
             p_attention_integrated_gradients=[0.6, 0.6, 0.6, 0.7, 0.7, 0.4, 0.3, 1.0, 0.02, None, None, None],
             tau_gradient_leave_one_out=[0.5, 0.5, 0.5, 0.4, 0.4, 0.6, 0.9, 0.2, 0.7, 1.0, 0.3, None],
         ),
-        "sign": table(
+        "opposing_mass": table(
             against=[0.1, 0.1, 0.1, 0.3, 0.3, 0.0, 0.2, 0.5, 0.4, 0.1, 0.25, None],
             against_chance=[0.4, 0.4, 0.4, 0.25, 0.25, 0.4, 0.0, 0.5, 0.5, 0.2, 0.25, None],
         ),
@@ -83,7 +83,7 @@ def two_classes():
             search_jsd=[0.3, 0.3, 0.3, 0.4, 0.4, 0.2, 0.1, 0.2, 0.5, 0.0, 0.4, 0.0],
             curve_lower=[[0.0]] * 12,
         ),
-        "bending": table(
+        "smallest_change": table(
             least_jsd_gap=[0.0] * 12,
             least_tvd=[0.3, 0.3, 0.3, 0.4, 0.4, 0.1, 0.2, 0.6, 0.5, 0.7, None, 0.0],
             shuffled_least_tvd=[0.2, 0.2, 0.2, 0.3, 0.3, 0.2, 0.1, 0.3, 0.3, None, 0.9, None],
@@ -126,7 +126,7 @@ def three_classes():
             search_jsd=[0.05, 0.1, 0.3, 0.0, 0.2, 0.0],
             curve_lower=[[0.0]] * 6,
         ),
-        "bending": table(
+        "smallest_change": table(
             least_jsd_gap=[0.0] * 6,
             least_tvd=[0.2, 0.1, None, 0.4, 0.3, None],
             shuffled_least_tvd=[0.1, 0.2, 0.3, 0.2, 0.1, None],
@@ -170,7 +170,7 @@ def layers():
             on_text_before=[0.5, 0.6, 0.7, 0.8, 0.9, 0.7, None, None],
             on_text=[0.2, 0.3, 0.4, 0.5, 0.6, 0.4, None, None],
         ),
-        "bending": table(
+        "smallest_change": table(
             least_tvd=[0.3, 0.2, None, 0.5, 0.4, 0.6, None, None],
             shuffled_least_tvd=[0.1, 0.2, 0.3, 0.3, 0.2, 0.2, None, None],
             own_maximum=[0.5, 0.6, 0.6, 0.6, 0.65, 0.68, None, None],

@@ -63,12 +63,12 @@ def test_random_weights_on_words_that_all_matter_find_no_more_than_shuffled_ones
             "gradient",
             "leave_one_out",
             "integrated_gradients",
-            "found",
+            "importance_mass",
             "baselines",
         )
         tables = {name: evidence.table(name) for name in names}
         findings = make_findings(tables, evidence.settings, model.classes)
-        (own,) = (each for each in findings if each.key == "found_leave_one_out")
+        (own,) = (each for each in findings if each.key == "mass_leave_one_out")
         even = (own.value - 1 / 12) / (own.relative.ceiling - 1 / 12)
         assert even > 0.85
         shares.append(own.relative.share)
@@ -97,7 +97,7 @@ def test_the_largest_tau_is_reached_by_sorting_both():
 
 def test_the_importance_found_is_that_of_the_definition_and_at_most_that_of_sorted_weights():
     evidence = evidence_of(small_model("lstm"), random_texts(LENGTHS))
-    found = evidence.table("found").to_pandas()
+    found = evidence.table("importance_mass").to_pandas()
     heat = evidence.table("instances")["attention"].to_pylist()
     left = evidence.table("leave_one_out")["importance"].to_pylist()
     for row in range(1, len(LENGTHS)):
@@ -217,7 +217,7 @@ def test_the_baselines_are_those_of_each_drawn_weighting_by_itself():
         random = dirichlet(trace.attention, trace.support, rngs)[None]
         for name, weightings in (("shuffled", shuffles), ("random", random)):
             shuffled = name == "shuffled"
-            kinds = ("tau", "found") if shuffled else ("tau",)
+            kinds = ("tau", "importance_mass") if shuffled else ("tau",)
             against = []
             measures = (
                 MEASURE_NAMES if shuffled else ("gradient", "leave_one_out")
@@ -248,7 +248,9 @@ def test_the_baselines_are_those_of_each_drawn_weighting_by_itself():
                              for i, mask in enumerate(trace.mask.numpy())]  # fmt: skip
                     found["tau", m].append([tau_b(a, v) for a, v in pairs])
                     if shuffled:
-                        found["found", m].append([(a * v).sum() / v.sum() for a, v in pairs])
+                        found["importance_mass", m].append(
+                            [(a * v).sum() / v.sum() for a, v in pairs]
+                        )
             if shuffled:
                 for row, number in zip(trace.rows.tolist(), np.mean(against, axis=0), strict=True):
                     assert table[row]["against_shuffled"] == pytest.approx(number, abs=1e-5)

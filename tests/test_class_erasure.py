@@ -93,7 +93,7 @@ def test_shares_weights_and_tau_are_those_of_erasing_one_weight_after_another(cl
 def test_counts_are_those_of_each_class_and_of_two_classes_they_are_in_another_table(classes):
     evidence = held(classes)
     table = evidence.table("class_erasure").to_pandas().set_index(["row", "class"])
-    flips = evidence.table("flips").to_pandas()
+    flips = evidence.table("decision_flips").to_pandas()
     counts = table[[f"count_{name}" for name in experiment.COUNTS]]
     assert counts[table.predicted == table.index.get_level_values("class")].isna().all(axis=None)
     if classes == 2:

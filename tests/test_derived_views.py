@@ -80,7 +80,7 @@ def test_a_rollout_that_hardly_follows_the_layer_is_not_said_to_be_pinned_down(a
     assert (found.reading, found.level) == (HELD, "for comparison")
     assert "under any weights of the layer, whatever is predicted" in card_of(audit, capsys)
     assert finding(audited("row"), "adversary").reading != HELD
-    free = audit.to_dataframe("bending")[1:]
+    free = audit.to_dataframe("smallest_change")[1:]
     assert free["own_maximum"].to_numpy() == pytest.approx(table["jsd_upper"][1:].to_numpy())
     assert free["jsd_share"].mean() > table["jsd"][1:].mean() / LN2, "a share of its own reach"
 

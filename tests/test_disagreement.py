@@ -19,7 +19,7 @@ N = 12
 REASON = {
     "spread": "spreads the importance over more words",
     "saturated": "no word's absence changes the prediction",
-    "sign": "of words against the answer",
+    "opposing_mass": "of words against the answer",
     "path": "the gradient holds the attention fixed",
     "incomplete": "integrated gradients miss what they should add up to",
     "always": "leave-one-out takes a word away",
@@ -27,7 +27,7 @@ REASON = {
 
 
 def tables(found, *, largest=(0.9, 0.9, 0.9), change=0.4, against=0, sure=0.8, error=0.0):
-    """Tables of texts of four words; `found` and `largest` by leave-one-out, gradient, integrated gradients.
+    """Tables of texts of four words; with masses by leave-one-out, gradient, integrated gradients.
 
     Of the four words `against` speak against the answer, each with the largest effect `change`.
     """
@@ -42,8 +42,8 @@ def tables(found, *, largest=(0.9, 0.9, 0.9), change=0.4, against=0, sure=0.8, e
         "integrated_gradients": table(
             importance=[[0.1] * 4] * N, completeness_error=[error] * N
         ),
-        "found": table(
-            **{f"found_{name}": [x] * N for name, x in zip(names, found, strict=True)},
+        "importance_mass": table(
+            **{f"mass_{name}": [x] * N for name, x in zip(names, found, strict=True)},
             **{f"largest_{name}": [x] * N for name, x in zip(names, largest, strict=True)},
         ),
     }  # fmt: skip
@@ -71,7 +71,7 @@ def test_a_measure_that_finds_nothing_disagrees_too():
 
 
 @pytest.mark.parametrize(
-    ("options", "settings", "found", "wanted"),
+    ("options", "settings", "importance_mass", "wanted"),
     [
         ({}, OPEN, (0.9, 0.1, 0.5), set()),
         ({}, CLOSED, (0.9, 0.1, 0.5), {"path"}),
@@ -79,10 +79,15 @@ def test_a_measure_that_finds_nothing_disagrees_too():
         ({"largest": (0.9, 0.4, 0.9)}, OPEN, (0.9, 0.1, 0.5), {"spread"}),
         ({"change": 0.01}, OPEN, (0.1, 0.9, 0.5), {"saturated"}),
         ({"change": 0.01}, OPEN, (0.5, 0.9, 0.1), set()),
-        ({"against": 1}, OPEN, (0.1, 0.9, 0.5), {"sign"}),
+        ({"against": 1}, OPEN, (0.1, 0.9, 0.5), {"opposing_mass"}),
         ({"error": 0.2}, OPEN, (0.5, 0.9, 0.1), {"incomplete"}),
         ({"error": 0.2}, OPEN, (0.1, 0.9, 0.5), set()),
-        ({"change": 0.01, "against": 2}, CLOSED, (0.1, 0.9, 0.5), {"saturated", "sign", "path"}),
+        (
+            {"change": 0.01, "against": 2},
+            CLOSED,
+            (0.1, 0.9, 0.5),
+            {"saturated", "opposing_mass", "path"},
+        ),
     ],
 )
 def test_only_reasons_that_the_tables_show_are_named(options, settings, found, wanted):
@@ -104,17 +109,19 @@ def test_a_window_of_one_word_which_has_no_number_hides_no_reason():
 def test_only_texts_that_every_measure_has_are_compared():
     made = tables((0.6, 0.5, 0.5))
     values = [0.1] * 4 + [0.6] * 5 + [math.nan] * 3
-    at = made["found"].column_names.index("found_integrated_gradients")
-    made["found"] = made["found"].set_column(at, "found_integrated_gradients", [values])
+    at = made["importance_mass"].column_names.index("mass_integrated_gradients")
+    made["importance_mass"] = made["importance_mass"].set_column(
+        at, "mass_integrated_gradients", [values]
+    )
     assert said(made) == ""
     assert "same 6 texts" in said(_first_differ(made, 0.1, 6))
 
 
 def _first_differ(made, value, count):
-    at = made["found"].column_names.index("found_integrated_gradients")
+    at = made["importance_mass"].column_names.index("mass_integrated_gradients")
     values = [value] * count + [math.nan] * (N - count)
     return {
-        **made, "found": made["found"].set_column(at, "found_integrated_gradients", [values])
+        **made, "importance_mass": made["importance_mass"].set_column(at, "mass_integrated_gradients", [values])
     }  # fmt: skip
 
 
@@ -124,8 +131,8 @@ def test_of_four_texts_nothing_is_said():
 
 def test_it_is_said_once_on_card_and_page():
     audit = make_audit()
-    found = tables((0.9, 0.1, 0.5))["found"]
-    made = {**audit.tables, "found": found.take(np.arange(40) % N)}
+    found = tables((0.9, 0.1, 0.5))["importance_mass"]
+    made = {**audit.tables, "importance_mass": found.take(np.arange(40) % N)}
     findings = make_findings(made, audit.settings.audit, audit.classes)
     shown = replace(audit, tables=made, findings=findings)
     for text in (printed(shown, 100), " ".join(Elements(page(shown)).text)):

@@ -322,7 +322,7 @@ def test_the_page_shows_plausible_and_faithful_side_by_side(people):
     rng = np.random.default_rng(0)
     marks = [rng.random(n) < 0.4 for n in LENGTHS]
     evidence = with_marks(small_model(), random_texts(LENGTHS), marks if people else None)
-    names = ("instances", "eraser", "flips", *(["plausibility"] if people else []))
+    names = ("instances", "eraser", "decision_flips", *(["plausibility"] if people else []))
     tables = {name: evidence.table(name) for name in names}
     (figure,) = rankings(audit_of(tables))
     shown = cells(figure)
@@ -353,5 +353,5 @@ def test_without_the_tables_there_is_no_figure():
     evidence = evidence_of(small_model(), random_texts([3, 4]), SETTINGS)
     assert rankings(audit_of({"instances": evidence.table("instances")})) == []
     alone = evidence_of(small_model(), random_texts([1, 1]), SETTINGS)
-    tables = {name: alone.table(name) for name in ("instances", "eraser", "flips")}
+    tables = {name: alone.table(name) for name in ("instances", "eraser", "decision_flips")}
     assert rankings(audit_of(tables)) == []

@@ -114,7 +114,7 @@ def test_chance_is_that_of_shuffled_weights_with_every_effect_computed_again():
     for layer in (model.score.vector, model.decoder):
         layer.weight.mul_(10)  # weights that are far apart, and words that decide
     evidence = evidence_of(model, random_texts(LENGTHS), SETTINGS)
-    table, flips = (evidence.table(name).to_pandas() for name in ("erasure", "flips"))
+    table, flips = (evidence.table(name).to_pandas() for name in ("erasure", "decision_flips"))
     counted = np.zeros(3)
     for trace in evidence.traces:
         for name in ("erasure_shuffled", "flips_shuffled"):
@@ -192,7 +192,7 @@ def test_by_the_rule_of_the_code_the_random_token_may_be_the_top_one():
 
 def test_rankings_are_those_of_their_name_and_never_better_than_the_smallest_set():
     evidence = held(3)
-    table = evidence.table("flips").to_pandas()
+    table = evidence.table("decision_flips").to_pandas()
     importance = evidence.table("leave_one_out")["importance"].to_pylist()
     for trace in evidence.traces:
         weights, relevance, bias = (
@@ -242,10 +242,10 @@ def test_texts_that_repeat_are_one_observation_of_mcnemars_test():
 
 def test_findings_say_what_the_tables_say():
     evidence = held(2)
-    names = ("instances", "erasure", "flips")
+    names = ("instances", "erasure", "decision_flips")
     tables = {name: evidence.table(name) for name in names}
     found = {f.key: f for f in make_findings(tables, SETTINGS, ["0", "1"])}
-    frame, flips = tables["erasure"].to_pandas(), tables["flips"].to_pandas()
+    frame, flips = tables["erasure"].to_pandas(), tables["decision_flips"].to_pandas()
     assert found["erasure"].value == pytest.approx(np.nanmean(frame.above))
     assert found["erasure"].left_out == {"one token: nothing else is left": 2}
     top, other = (frame[f"flip_{item}"].dropna() > 0 for item in ("top", "random"))
@@ -254,9 +254,15 @@ def test_findings_say_what_the_tables_say():
     assert f"McNemar p = {p:.2g}" in found["decision_flip"].meaning
     some = flips[flips.count_exact > 0]
     share = np.where(some.count_attention > 0, some.count_exact / some.count_attention, 0.0)
-    assert found["flips"].value == pytest.approx(share.mean())
-    assert found["flips"].n + sum(found["flips"].left_out.values()) == len(LENGTHS)
-    assert all(f.level == "for comparison" for f in found.values() if f.key in ("erasure", "flips"))
+    assert found["decision_flips"].value == pytest.approx(share.mean())
+    assert found["decision_flips"].n + sum(found["decision_flips"].left_out.values()) == len(
+        LENGTHS
+    )
+    assert all(
+        f.level == "for comparison"
+        for f in found.values()
+        if f.key in ("erasure", "decision_flips")
+    )
 
 
 def test_a_transformer_is_read_again_above_the_layer_for_a_sample():
@@ -277,19 +283,19 @@ def test_a_transformer_is_read_again_above_the_layer_for_a_sample():
     nothing = erased.left(trace, torch.zeros_like(kept))
     special = (trace.words < 0).unsqueeze(0).unsqueeze(2)
     torch.testing.assert_close((nothing * special).sum(-1)[0], trace.attention.sum(-1))
-    flips = evidence.table("flips").to_pandas()
+    flips = evidence.table("decision_flips").to_pandas()
     assert flips.count_exact.isna().all()
 
 
 def test_the_curves_are_kaplan_and_meiers():
     evidence = held(3)
-    tables = {name: evidence.table(name) for name in ("instances", "flips")}
+    tables = {name: evidence.table(name) for name in ("instances", "decision_flips")}
     settings = RunSettings(
         fingerprint="", data=DataSettings(source="x"), model=ModelSettings(), audit=SETTINGS
     )
     (figure,) = curves(AuditResult(settings, ["a", "b", "c"], tables, [], {}))
     (drawn,) = figure.spec["datasets"].values()
-    flips = tables["flips"].to_pandas()
+    flips = tables["decision_flips"].to_pandas()
     some = flips[flips.count_exact > 0]
     draws = np.array(some.count_random.to_list()).T
     series = {words: some[[f"count_{name}"]].to_numpy().T for name, words in RANKINGS.items()}

@@ -111,7 +111,14 @@ def test_the_numbers_are_those_of_the_audit_for_the_same_text(audited):
         (one,) = made.windows
         row = {
             name: audited.tables[name].slice(i, 1).to_pylist()[0]
-            for name in ("instances", "gradient", "leave_one_out", "found", "adversary", "flips")
+            for name in (
+                "instances",
+                "gradient",
+                "leave_one_out",
+                "importance_mass",
+                "adversary",
+                "decision_flips",
+            )
         }
         asked = audited.tables["alternatives"].slice(i, 1).to_pylist()[0]
         assert one.tokens == row["instances"]["tokens"]
@@ -122,8 +129,8 @@ def test_the_numbers_are_those_of_the_audit_for_the_same_text(audited):
             (one.gradient, row["gradient"]["importance"]),
             (one.leave_one_out, row["leave_one_out"]["importance"]),
             (one.signed, row["leave_one_out"]["signed"]),
-            ([one.found], [row["found"]["found_leave_one_out"]]),
-            ([one.largest], [row["found"]["largest_leave_one_out"]]),
+            ([one.importance_mass], [row["importance_mass"]["mass_leave_one_out"]]),
+            ([one.largest_mass], [row["importance_mass"]["largest_leave_one_out"]]),
             ([one.adversary.jsd_upper], [row["adversary"]["jsd_upper"]]),
         ):
             assert list(mine) == pytest.approx(theirs, **close)
@@ -133,7 +140,7 @@ def test_the_numbers_are_those_of_the_audit_for_the_same_text(audited):
         # A search of many texts at once may end a little elsewhere.
         least = 1e-6 if one.adversary.exact else 0.01
         assert one.adversary.jsd == pytest.approx(row["adversary"]["jsd"], abs=least)
-        counts = row["flips"]
+        counts = row["decision_flips"]
         assert one.flip_along_map == (counts["count_attention"] or 0)
         if one.smallest:
             assert (len(one.flip.words) if one.flip else 0) == counts["count_exact"]

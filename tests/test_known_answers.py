@@ -16,8 +16,8 @@ from heedmap.settings import AuditSettings, DataSettings, ModelSettings, RunSett
 
 SETTINGS = AuditSettings(descent_steps=0, curve=(0.01,))
 TABLES = (
-    "instances", "gradient", "leave_one_out", "integrated_gradients", "found", "baselines", "agreement",
-    "sign", "permutation", "adversary", "bending", "highlights", "alternatives",
+    "instances", "gradient", "leave_one_out", "integrated_gradients", "importance_mass", "baselines",
+    "agreement", "opposing_mass", "permutation", "adversary", "smallest_change", "highlights", "alternatives",
 )  # fmt: skip
 OF_THE_WORDS = ("needed", "sufficient")  # findings that the bottom line rests on
 
@@ -45,7 +45,7 @@ def planted(kind, texts=60, **options):
 def test_random_attention_over_states_that_all_carry_the_text_is_not_right(classes):
     found, line = verdict(*planted("irrelevant", classes=classes, length=10, noise=0.0))
     assert found["permutation"].value == pytest.approx(0, abs=1e-6)
-    assert found["found_leave_one_out"].relative.share < 0.3
+    assert found["mass_leave_one_out"].relative.share < 0.3
     for key in OF_THE_WORDS:
         assert found[key].level != "for"
     # Among ten words it is on the one that decides in some of the texts.
@@ -68,9 +68,9 @@ def test_attention_that_agrees_with_the_gradient_because_it_is_a_factor_of_it_do
     # So it is for any shuffle of the weights, and nothing is left to attain.
     assert agreement.relative.chance == pytest.approx(1.0)
     assert agreement.relative.share == pytest.approx(0.0)
-    assert found["found_leave_one_out"].n == 0  # no word's absence changes anything
+    assert found["mass_leave_one_out"].n == 0  # no word's absence changes anything
     # What the gradient finds under the map is what it finds under any shuffle: 1/n would have called it all.
-    gradient = found["found_gradient"]
+    gradient = found["mass_gradient"]
     assert gradient.value == pytest.approx(gradient.relative.ceiling)
     assert gradient.value > 1.5 / 12
     assert gradient.relative.share == pytest.approx(0.0, abs=1e-6)
@@ -88,7 +88,7 @@ def test_confidence_does_not_change_the_answer_as_it_did_the_reading_of_the_adve
         verdict(*planted("faithful", margin=m, noise=0.0)) for m in (4.0, 25.0)
     )
     assert calm["adversary"].value < 0.3 < 0.6 < sure["adversary"].value
-    for key in ("found_leave_one_out", "bending", "agreement_gradient"):
+    for key in ("mass_leave_one_out", "smallest_change", "agreement_gradient"):
         assert calm[key].relative.share == pytest.approx(sure[key].relative.share, abs=1e-3), key
     for key in OF_THE_WORDS:  # shares of the lead, whatever the lead is
         assert calm[key].value == pytest.approx(sure[key].value, abs=0.05), key
@@ -107,7 +107,7 @@ def test_a_map_on_the_one_word_that_decides_is_right_though_its_tau_is_low():
     assert tau.value < 0.45
     assert tau.relative.ceiling < 0.45
     assert tau.relative.share == pytest.approx(1.0, abs=0.02)
-    assert found["found_leave_one_out"].value == pytest.approx(weight, abs=0.01)
+    assert found["mass_leave_one_out"].value == pytest.approx(weight, abs=0.01)
     assert {found[key].level for key in OF_THE_WORDS} == {"for"}
     assert line.answer == "yes"
 

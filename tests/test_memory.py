@@ -179,7 +179,7 @@ def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encode
     costs = estimate(held)
     assert set(costs) == {
         "instances", "leave_one_out", "gradient", "integrated_gradients", "permutation", "adversary",
-        "baselines", "bending", "instead", "erasure", "flips", "class_erasure", "eraser",
+        "baselines", "smallest_change", "better_maps", "erasure", "decision_flips", "class_erasure", "eraser",
         "highlights", "alternatives", "trainings",
     }  # fmt: skip
     assert all(np.isfinite(cost) and cost >= 0 for cost in costs.values())

@@ -72,14 +72,14 @@ def test_its_map_is_laid_over_the_importance_of_the_model_on_trial(runs, result)
             tau = stats.kendalltau(other, importance)[0]
             assert frame[f"tau_other_seed_{name}"][row] == pytest.approx(tau, nan_ok=True)
             share = other @ importance / importance.sum()
-            assert frame[f"found_other_seed_{name}"][row] == pytest.approx(share, abs=1e-5)
+            assert frame[f"mass_other_seed_{name}"][row] == pytest.approx(share, abs=1e-5)
         measured += 1
     assert measured >= 10
 
 
 def test_its_share_stands_beside_the_maps_own(result):
-    (found,) = (f for f in result.findings if f.key == "found_leave_one_out")
-    shares = result.tables["baselines"]["found_other_seed_leave_one_out"].to_numpy()
+    (found,) = (f for f in result.findings if f.key == "mass_leave_one_out")
+    shares = result.tables["baselines"]["mass_other_seed_leave_one_out"].to_numpy()
     assert (
         f"{np.nanmean(shares):.2f} lies under the maps of other seeds (their τ with this one: mean"
         in found.meaning

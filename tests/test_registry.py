@@ -37,7 +37,14 @@ def test_ours_stand_in_the_order_of_the_card():
     names = list(registered())
     assert names[:3] == ["instances", "highlights", "gradient"]
     trained = [name for name in names if retrains(name)]
-    assert names[-5 - len(trained) :] == ["scan", "mix", "instead", "heads", "dynamics", *trained]
+    assert names[-5 - len(trained) :] == [
+        "scan",
+        "head_mixture",
+        "better_maps",
+        "heads",
+        "dynamics",
+        *trained,
+    ]
     places = [experiment.place for experiment in registered().values()]
     assert places == sorted(set(places))
 

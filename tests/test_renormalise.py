@@ -110,7 +110,7 @@ def test_along_a_ranking_is_one_shorter_text_after_the_other(normaliser):
 @pytest.mark.parametrize("kind", [TextClassifier, HierarchicalClassifier, PairClassifier])
 def test_of_a_softmax_both_are_the_same_bytes(kind):
     one, other = (held("softmax", settings, kind=kind) for settings in (SCALE, AGAIN))
-    for name in ("erasure", "flips", "class_erasure", "eraser"):
+    for name in ("erasure", "decision_flips", "class_erasure", "eraser"):
         assert repr(one.table(name).to_pydict()) == repr(other.table(name).to_pydict())
         assert not any(x.endswith(("_again", "_scale")) for x in one.table(name).column_names)
 
@@ -118,7 +118,7 @@ def test_of_a_softmax_both_are_the_same_bytes(kind):
 def test_of_a_transformer_too():
     texts = [["one", " two", " three", " four"], ["one"], [" a", " b", " c"], ["x", " y"]]
     one, other = (evidence_of(tiny_classifier(), texts, settings) for settings in (SCALE, AGAIN))
-    for name in ("erasure", "flips"):
+    for name in ("erasure", "decision_flips"):
         assert repr(one.table(name).to_pydict()) == repr(other.table(name).to_pydict())
 
 
@@ -139,19 +139,19 @@ def test_the_other_way_is_in_the_table_too(normaliser, kind):
 @SPARSE
 def test_the_smallest_set_is_not_known_and_the_findings_say_so(normaliser):
     evidence = held(normaliser)
-    names = ("instances", "erasure", "flips", "class_erasure")
+    names = ("instances", "erasure", "decision_flips", "class_erasure")
     made = {name: evidence.table(name) for name in names}
-    assert made["flips"]["count_exact"].null_count == len(evidence.split)
+    assert made["decision_flips"]["count_exact"].null_count == len(evidence.split)
     assert made["class_erasure"]["count_exact"].null_count == made["class_erasure"].num_rows
     found = {f.key: f for f in make_findings(made, evidence.settings, ["a", "b", "c"])}
-    assert "no closed form" in found["flips"].meaning
-    assert found["flips"].relative is None
+    assert "no closed form" in found["decision_flips"].meaning
+    assert found["decision_flips"].relative is None
     assert "scaled to the same mass it is" in found["erasure"].meaning
     assert "class_flips" not in found
     scaled = held(normaliser, SCALE)
     made = {name: scaled.table(name) for name in names}
     found = {f.key: f for f in make_findings(made, scaled.settings, ["a", "b", "c"])}
-    assert "no closed form" not in found["flips"].meaning
+    assert "no closed form" not in found["decision_flips"].meaning
     assert "normalised again from their scores it is" in found["erasure"].meaning
 
 

@@ -132,7 +132,7 @@ def test_an_audit_of_hostile_texts_shows_text_alone():
 
 
 def test_a_level_is_a_sign_and_a_word(audit):
-    judged = next(f for f in audit.findings if f.key == "found_gradient")
+    judged = next(f for f in audit.findings if f.key == "mass_gradient")
     for level, sign in SIGNS.items():
         assert level_text(replace(judged, level=level)) == f"{sign} {level}"
     assert len(set(SIGNS.values())) == len(SIGNS)

@@ -205,13 +205,21 @@ def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
     done = sorted(p.stem for p in (folder / "tables").glob("*.parquet"))
     # The weights are shuffled for `alternatives`, which asks whether the map has a yes.
     assert done == [
-        "found", "gradient", "highlights", "instances", "integrated_gradients", "leave_one_out",
+        "importance_mass", "gradient", "highlights", "instances", "integrated_gradients", "leave_one_out",
     ]  # fmt: skip
     names = []
     with watched(step=names.append):
         resumed = audit(open_run(folder))
-    asked = ["alternatives", "permutation", "baselines", "agreement", "sign"]
-    later = ["erasure", "flips", "class_erasure", "eraser", "adversary", "bending", "instead"]
+    asked = ["alternatives", "permutation", "baselines", "agreement", "opposing_mass"]
+    later = [
+        "erasure",
+        "decision_flips",
+        "class_erasure",
+        "eraser",
+        "adversary",
+        "smallest_change",
+        "better_maps",
+    ]
     assert names == [*asked, *later, "report"]
     whole = audit(train(load(resumed.settings.data.source), **SMALL))
     for name in whole.tables:  # as they are written: an undefined number in a list equals nothing

@@ -147,7 +147,7 @@ def test_a_run_of_sentences_is_trained_audited_and_opened_again(tmp_path):
     corpus = load("reviews", tokenizer="sentences", train_texts=200, test_texts=40)
     run = train(corpus, encoder="none", epochs=1, embedding_size=8, out=tmp_path)
     found = audit(run, permutations=10)
-    assert {"agreement", "erasure", "flips", "eraser", "adversary", "permutation"} <= set(
+    assert {"agreement", "erasure", "decision_flips", "eraser", "adversary", "permutation"} <= set(
         found.tables
     )
     again = open_run(tmp_path)

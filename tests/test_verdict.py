@@ -146,8 +146,8 @@ def tau(measure, **left_out):
 
 
 def found(measure, left_out):
-    room = [("baselines", f"found_shuffled_{measure}"), ("found", f"largest_{measure}")]
-    return Expected(T, ("found", f"found_{measure}"), left_out, room=room)
+    room = [("baselines", f"mass_shuffled_{measure}"), ("importance_mass", f"largest_{measure}")]
+    return Expected(T, ("importance_mass", f"mass_{measure}"), left_out, room=room)
 
 
 def auc(measure, **left_out):
@@ -156,9 +156,9 @@ def auc(measure, **left_out):
 
 
 WANTED = {
-    "found_leave_one_out": found("leave_one_out", {ONE: [11], NOTHING: [10]}),
-    "found_gradient": found("gradient", {ONE: [11]}),
-    "found_integrated_gradients": found("integrated_gradients", {**NOT_READ, ONE: [11]}),
+    "mass_leave_one_out": found("leave_one_out", {ONE: [11], NOTHING: [10]}),
+    "mass_gradient": found("gradient", {ONE: [11]}),
+    "mass_integrated_gradients": found("integrated_gradients", {**NOT_READ, ONE: [11]}),
     "agreement_gradient": tau("gradient", **{ONE: [11], SAME: [10]}),
     "agreement_leave_one_out": tau("leave_one_out", **{ONE: [11], SAME: [10]}),
     "agreement_integrated_gradients": tau(
@@ -167,8 +167,8 @@ WANTED = {
     "agreement_yardstick": Expected(
         T, ("agreement", "tau_gradient_leave_one_out"), {ONE: [11]}, bounds=(-1.0, 1.0)
     ),
-    "sign": Expected(
-        T, ("sign", "against"), {"one token: it cannot be left out": [11]},
+    "opposing_mass": Expected(
+        T, ("opposing_mass", "against"), {"one token: it cannot be left out": [11]},
         room=[("baselines", "against_shuffled"), 0.0], lower=True,
     ),
     "permutation": Expected(
@@ -182,19 +182,19 @@ WANTED = {
     "adversary": Expected(
         T, [x / LN2 for x in T["adversary"]["jsd"].to_pylist()], {"one token: no other weights": [11]}
     ),
-    "bending": Expected(
-        T, ("bending", "least_tvd"),
+    "smallest_change": Expected(
+        T, ("smallest_change", "least_tvd"),
         {"one token: no other weights": [11], "no weights whatever change the answer: a proof": [10]},
-        room=[("bending", "shuffled_least_tvd"), ("bending", "least_tvd_largest")],
+        room=[("smallest_change", "shuffled_least_tvd"), ("smallest_change", "least_tvd_largest")],
     ),
-    "changeable": Expected(T, ("bending", "changeable"), {"one token: no other weights": [11]}),
+    "changeable": Expected(T, ("smallest_change", "changeable"), {"one token: no other weights": [11]}),
     "relative_freedom": Expected(
-        T, ("bending", "jsd_share"), {"one token: no other weights": [11]},
-        room=[("bending", "shuffled_jsd_share_pairs"), 0.0], lower=True,
+        T, ("smallest_change", "jsd_share"), {"one token: no other weights": [11]},
+        room=[("smallest_change", "shuffled_jsd_share_pairs"), 0.0], lower=True,
     ),
     "simplex_share": Expected(
-        T, ("bending", "simplex_share"), {"one token: no other weights": [11]}, median=True,
-        room=[("bending", "shuffled_simplex_share"), 0.0], lower=True,
+        T, ("smallest_change", "simplex_share"), {"one token: no other weights": [11]}, median=True,
+        room=[("smallest_change", "shuffled_simplex_share"), 0.0], lower=True,
     ),
     "rationale_attention": auc("attention"),
     "rationale_gradient": auc("gradient"),
@@ -211,9 +211,9 @@ TAU = "mean Kendall tau-b, attention against {}"
 AUC = "mean ROC AUC of {} for the gold rationale"
 FIRST = "0.5 = chance, 1 = always; its first word is one of them in {}"
 WORDS = {
-    "found_leave_one_out": ("by leave-one-out", CARRIES),
-    "found_gradient": ("by the gradient", CARRIES),
-    "found_integrated_gradients": ("by integrated gradients", CARRIES),
+    "mass_leave_one_out": ("by leave-one-out", CARRIES),
+    "mass_gradient": ("by the gradient", CARRIES),
+    "mass_integrated_gradients": ("by integrated gradients", CARRIES),
     "agreement_gradient": (
         TAU.format("the gradient"),
         "1 = same order, −1 = the reverse; 60% of the texts significant at .05, 10% in the reverse order; "
@@ -233,7 +233,7 @@ WORDS = {
         "mean Kendall tau-b, gradient against leave-one-out",
         "what two measures of importance reach with each other, without attention",
     ),
-    "sign": (
+    "opposing_mass": (
         "mean share of the map's mass on words whose removal makes the answer likelier",
         "0 = none of it, 1 = all; 32% of the words are such words",
     ),
@@ -251,7 +251,7 @@ WORDS = {
         "0 = no other heat map, 1 = one with nothing in common; one such map is enough, however rare; "
         "the paper's search finds 0.41",
     ),
-    "bending": (
+    "smallest_change": (
         "mean least share of the map's mass that must be moved",
         "0 = the least change suffices, 1 = all of it must move; 0.233 from the same weights shuffled within "
         "the text, to an answer other than theirs (n = 9; the map there 0.344)",
@@ -338,17 +338,19 @@ def test_skill_is_compared_with_the_commonest_label():
 def test_a_class_stands_beside_its_own_chance_in_the_frame_and_in_json():
     made = [*findings(T, ["a", "b"]).values()]
     frame = to_class_frame(made).set_index(["key", "class"])
-    (in_json,) = (each["by_class"] for each in to_json(made) if each["key"] == "sign")
+    (in_json,) = (each["by_class"] for each in to_json(made) if each["key"] == "opposing_mass")
     column = T["baselines"]["against_shuffled"].to_pylist()
     of_all = statistics.mean(column[:9])
     for name, texts in (("a", [0, 1, 2, 5, 7]), ("b", [3, 4, 6, 8])):
         chance = statistics.mean(column[row] for row in texts)
-        assert frame.loc[("sign", name)].chance == pytest.approx(chance)
+        assert frame.loc[("opposing_mass", name)].chance == pytest.approx(chance)
         assert in_json[name]["chance"] == pytest.approx(chance)
         assert abs(chance - of_all) > 0.05
     assert (in_json["b"]["n"], in_json["b"]["compared"]) == (5, 4)
     # Text 10 has no smallest change to another answer, so that it has no chance either.
-    assert frame.loc[("bending", "b")].n == frame.loc[("bending", "b")].compared == 4
+    assert (
+        frame.loc[("smallest_change", "b")].n == frame.loc[("smallest_change", "b")].compared == 4
+    )
 
 
 def test_of_one_class_there_is_nothing_to_compare_with():
@@ -363,15 +365,16 @@ THREE = three_classes()
 ALONE = {"one token: no other weights": [5]}
 WANTED_OF_THREE = {
     "adversary": Expected(THREE, [x / LN2 for x in THREE["adversary"]["jsd"].to_pylist()], ALONE),
-    "bending": Expected(
-        THREE, ("bending", "least_tvd"), {**ALONE, "no weights whatever change the answer: a proof": [2]},
-        room=[("bending", "shuffled_least_tvd"), ("bending", "least_tvd_largest")],
+    "smallest_change": Expected(
+        THREE, ("smallest_change", "least_tvd"),
+        {**ALONE, "no weights whatever change the answer: a proof": [2]},
+        room=[("smallest_change", "shuffled_least_tvd"), ("smallest_change", "least_tvd_largest")],
     ),
-    "changeable": Expected(THREE, ("bending", "changeable"), ALONE),
-    "relative_freedom": Expected(THREE, ("bending", "jsd_share"), ALONE),
+    "changeable": Expected(THREE, ("smallest_change", "changeable"), ALONE),
+    "relative_freedom": Expected(THREE, ("smallest_change", "jsd_share"), ALONE),
     "simplex_share": Expected(
-        THREE, ("bending", "simplex_share"), ALONE, median=True,
-        room=[("bending", "shuffled_simplex_share"), 0.0], lower=True,
+        THREE, ("smallest_change", "simplex_share"), ALONE, median=True,
+        room=[("smallest_change", "shuffled_simplex_share"), 0.0], lower=True,
     ),
 }  # fmt: skip
 
@@ -399,7 +402,10 @@ def test_with_three_classes_bounds_are_called_bounds_and_draws_draws():
     assert (
         found["simplex_share"].no_interval == "no interval of fewer than 6 distinct texts (here 5)"
     )
-    assert found["bending"].no_interval == "no interval of fewer than 5 distinct texts (here 4)"
+    assert (
+        found["smallest_change"].no_interval
+        == "no interval of fewer than 5 distinct texts (here 4)"
+    )
 
 
 LAYERS = layers()
@@ -408,12 +414,12 @@ HALVES = np.random.default_rng([SEED, *b"halves"]).permutation(6)
 BEST = [text[1] if row in HALVES[3:] else None for row, text in enumerate(TAUS)] + [None] * 2
 WANTED_OF_LAYERS = {
     "adversary": Expected(LAYERS, [x and x / LN2 for x in LAYERS["adversary"]["jsd"].to_pylist()], FEW),
-    "bending": Expected(
-        LAYERS, ("bending", "least_tvd"), {**FEW, "no weights that change the answer were found": [2]}
+    "smallest_change": Expected(
+        LAYERS, ("smallest_change", "least_tvd"), {**FEW, "no weights that change the answer were found": [2]}
     ),
     # A text whose answer was not seen to change counts as one that nothing is known to change.
     "changeable": Expected(LAYERS, [1, 1, 0, 1, 1, 1, None, None], FEW),
-    "relative_freedom": Expected(LAYERS, ("bending", "jsd_share"), FEW),
+    "relative_freedom": Expected(LAYERS, ("smallest_change", "jsd_share"), FEW),
     "best_map_leave_one_out": Expected(
         LAYERS, BEST,
         {"not sampled for the scan": [6, 7], "used to choose the map": [int(r) for r in HALVES[:3]]},
@@ -440,8 +446,11 @@ def test_of_layers_and_heads_too(key):
 def test_what_was_searched_for_is_called_a_bound():
     found = findings(LAYERS, ["a", "b"], view="row")
     assert found["adversary"].meaning.endswith(f"; {SEARCHED}; of the {MASS}")
-    assert found["bending"].measure.endswith(", at most: found by line searches")
-    assert (found["bending"].level, found["bending"].relative) == ("for comparison", None)
+    assert found["smallest_change"].measure.endswith(", at most: found by line searches")
+    assert (found["smallest_change"].level, found["smallest_change"].relative) == (
+        "for comparison",
+        None,
+    )
     assert found["changeable"].measure.endswith(", at least: found by line searches")
     assert found["changeable"].meaning == "of the others nothing is known"
     assert found["relative_freedom"].meaning.endswith("; at most 0.667")
@@ -483,7 +492,7 @@ def test_what_is_not_asked_of_the_flow_is_counted():
     tables = layers()
     for name, columns in (
         ("adversary", ["jsd", "jsd_upper"]),
-        ("bending", ["least_tvd", "own_maximum"]),
+        ("smallest_change", ["least_tvd", "own_maximum"]),
     ):
         for column in columns:
             at = tables[name].column_names.index(column)
@@ -491,7 +500,7 @@ def test_what_is_not_asked_of_the_flow_is_counted():
             tables[name] = tables[name].set_column(at, column, none)
     found = findings(tables, ["a", "b"], view="flow")
     assert found["adversary"].reading == "not asked of this view"
-    assert found["adversary"].left_out == found["bending"].left_out == {NOT_ASKED: 8}
+    assert found["adversary"].left_out == found["smallest_change"].left_out == {NOT_ASKED: 8}
 
 
 def test_the_bottom_line_of_the_hand_made_tables():
@@ -515,7 +524,7 @@ def test_the_bottom_line_of_the_hand_made_tables():
 
 def test_undefined_and_infinite_numbers_are_null_in_json():
     made = to_json(list(findings(THREE, ["a", "b", "c"]).values()))
-    bent = next(values for values in made if values["key"] == "bending")
+    bent = next(values for values in made if values["key"] == "smallest_change")
     assert bent["low"] is None
     assert bent["relative"]["low"] is None
     assert bent["relative"]["n"] == 4

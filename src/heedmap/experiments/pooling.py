@@ -18,7 +18,7 @@ from scipy import stats
 TEXT = "text"  # column of `instances` that numbers the texts; without it every row is a whole text
 _DIMENSIONS = ("positions", "rank", "free", "free_on_simplex")
 # Tables in which the 0 of a one-word window means nothing: it has no weights to shuffle or replace.
-_OF_WEIGHTS = ("permutation", "adversary", "bending")
+_OF_WEIGHTS = ("permutation", "adversary", "smallest_change")
 _WITHIN = ["view", "layer", "head", "class"]
 
 

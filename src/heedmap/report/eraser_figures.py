@@ -98,7 +98,7 @@ def rankings(audit: AuditResult) -> list[Figure]:
 
 
 def _exact(audit: AuditResult) -> bool:
-    return bool(np.isfinite(column(audit.tables, "flips", "count_exact")).any())
+    return bool(np.isfinite(column(audit.tables, "decision_flips", "count_exact")).any())
 
 
 def _caption(with_people: bool) -> str:
@@ -148,14 +148,14 @@ def _faithful(audit: AuditResult) -> dict[str, Column]:
 
 def _flips(audit: AuditResult) -> Column:
     """Return k_min / k; where k_min is not known, the fewest tokens along any ranking take its place."""
-    if "flips" not in audit.tables:
+    if "decision_flips" not in audit.tables:
         return {}
     values = {
-        words: column(audit.tables, "flips", f"efficiency_{IN_FLIPS.get(name, name)}")
+        words: column(audit.tables, "decision_flips", f"efficiency_{IN_FLIPS.get(name, name)}")
         for name, words in RANKINGS.items()
         if IN_FLIPS.get(name, name) in FLIPPED and name != "gradient"
     }
-    values[AT_RANDOM] = column(audit.tables, "flips", "efficiency_random")
+    values[AT_RANDOM] = column(audit.tables, "decision_flips", "efficiency_random")
     values[BEST] = np.where(np.isfinite(values[AT_RANDOM]), 1.0, np.nan)
     return _defined(values)
 

@@ -176,17 +176,18 @@ def curves(audit: AuditResult) -> list[Figure]:
     those that any ranking flips. A text that a ranking never flips counts to its end (Serrano & Smith 2019
     leave it out, of each ranking others). Texts that are read in windows have no curve: each window has one.
     """
-    table = audit.tables.get("flips")
+    table = audit.tables.get("decision_flips")
     if table is None or "count_random" not in table.column_names:
         return []
-    size = column(audit.tables, "flips", "n_tokens")
+    size = column(audit.tables, "decision_flips", "n_tokens")
     counts = {
-        words: column(audit.tables, "flips", f"count_{name}") for name, words in RANKINGS.items()
+        words: column(audit.tables, "decision_flips", f"count_{name}")
+        for name, words in RANKINGS.items()
     }
     lists = table["count_random"].to_pylist()
     draws = max((len(row) for row in lists if row), default=1)
     counts[RANDOM] = np.array([[np.nan] * draws if row is None else row for row in lists]).T
-    smallest_set = column(audit.tables, "flips", "count_exact")
+    smallest_set = column(audit.tables, "decision_flips", "count_exact")
     if np.isfinite(smallest_set).any():
         counts[SMALLEST] = smallest_set
         flippable = smallest_set > 0

@@ -32,8 +32,9 @@ class Window:
 
     Arrays have one value per token (`probabilities`: per class), as in the audit's tables. `signed` is what the
     answer loses without the token. `read_out` is what the token's state says for the answer,
-    `read_out_attention` the same times its weight (the gradient of the log-odds by the weight). `found` is the
-    share of importance by leave-one-out under the map, `largest` that of the same weights in the best order.
+    `read_out_attention` the same times its weight (the gradient of the log-odds by the weight).
+    `importance_mass` is the share of importance by leave-one-out under the map, `largest_mass` that of the same
+    weights in the best order.
     `adversary` is None where it is not searched for. `flip` is the smallest set of tokens that flips the answer
     when their weights are erased, None if there is none; `smallest` says whether that is exact or the best of
     several rankings. `flip_along_map` is the number of tokens it takes in the map's order, 0 if it never flips.
@@ -48,8 +49,8 @@ class Window:
     signed: Floats
     read_out: Floats
     read_out_attention: Floats
-    found: float
-    largest: float
+    importance_mass: float
+    largest_mass: float
     adversary: Adversary | None
     flip: FlipSet | None
     smallest: bool

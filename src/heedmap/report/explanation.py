@@ -174,7 +174,7 @@ class Explanation:
 
         * `tokens`, and in their order `unknown`, `attention`, `gradient`, `leave_one_out`, `signed`,
           `read_out`, `read_out_attention`;
-        * its own `probabilities`, and `found` and `largest`;
+        * its own `probabilities`, and `importance_mass` and `largest_mass`;
         * `adversary`: `weights`, `jsd`, `jsd_upper`, `exact`; or None;
         * `flip`: `tokens` (their positions, from 0), `mass` (the attention on them), `answer`, `probability`
           and `ranking` ("exact", or the ranking whose first tokens they are); or None where nothing flips;
@@ -200,7 +200,10 @@ class Explanation:
             for name, value in vars(window).items()
         }
         values |= {"unknown": window.unknown.tolist()}
-        values |= {"found": _number(window.found), "largest": _number(window.largest)}
+        values |= {
+            "importance_mass": _number(window.importance_mass),
+            "largest_mass": _number(window.largest_mass),
+        }
         values["adversary"] = adversary and {
             **asdict(adversary),
             "weights": _numbers(adversary.weights),

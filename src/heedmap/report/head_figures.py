@@ -30,9 +30,9 @@ def heads(audit: AuditResult) -> list[Figure]:
 
 def mixed(audit: AuditResult) -> list[Figure]:
     """Draw each head's weight in the mix that is fitted to leave-one-out, and to shuffled leave-one-out."""
-    if "mix" not in audit.tables:
+    if "head_mixture" not in audit.tables:
         return []
-    table = audit.tables["mix"].to_pandas()
+    table = audit.tables["head_mixture"].to_pandas()
     table = table[(table["view"] == FITTED) & table["head"].notna()]
     layer, head = (table[name].to_numpy(float) for name in ("layer", "head"))
     panels = [

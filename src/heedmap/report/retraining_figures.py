@@ -345,9 +345,9 @@ def deception(audit: AuditResult) -> list[Figure]:
 
 def ease(audit: AuditResult) -> list[Figure]:
     """Draw how far adversarial weights go, by encoder and normaliser, beside the map of another seed."""
-    if "ease" not in audit.tables:
+    if "adversary_by_model" not in audit.tables:
         return []
-    models = by_model(audit.tables["ease"])
+    models = by_model(audit.tables["adversary_by_model"])
     normalisers = list(dict.fromkeys(models["normaliser"]))
     data = [
         {"encoder": encoder, "series": normaliser, "jsd": float(jsd), "seed": float(seed)}
@@ -373,7 +373,7 @@ def ease(audit: AuditResult) -> list[Figure]:
     )
     return [
         Figure(
-            key="ease",
+            key="adversary-by-model",
             title="Where are adversaries easy to find?",
             n=f"n = {len(audit.tables['instances'])} texts",
             caption="How far other weights of a text can go with the same prediction, by model; the tick is "

@@ -68,8 +68,8 @@ def _attended(window: Window, unit: str) -> str:
     return (
         f"{start} and {number(importance_share)} of the importance by leave-one-out; {as_many} at random "
         f"would hold {number(count / size)}, the most important {number(largest_share)}. The whole map finds "
-        f"{number(window.found)} of the importance; an even map would find {number(1 / size)}, these weights "
-        f"in the best order {number(window.largest)}."
+        f"{number(window.importance_mass)} of the importance; an even map would find {number(1 / size)}, these "
+        f"weights in the best order {number(window.largest_mass)}."
     )
 
 

@@ -59,7 +59,7 @@ def audit(
     >>> audit = hm.audit(run, instances=12, progress=False)
     >>> audit.findings[1].question, audit.findings[1].n
     ('Does the answer need the words that the map highlights?', 12)
-    >>> list(audit["sign"].columns)
+    >>> list(audit["opposing_mass"].columns)
     ['row', 'predicted', 'against', 'against_chance']
 
     Args:

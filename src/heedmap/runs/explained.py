@@ -31,7 +31,14 @@ from heedmap.settings import AuditSettings, RunSettings
 from heedmap.terminal.output import some_of
 from heedmap.terminal.progress import in_cell, track
 
-TABLES = ("instances", "gradient", "leave_one_out", "found", "adversary", "flips")
+TABLES = (
+    "instances",
+    "gradient",
+    "leave_one_out",
+    "importance_mass",
+    "adversary",
+    "decision_flips",
+)
 
 
 def check_input(text: object, query: object) -> None:
@@ -149,7 +156,7 @@ def _windows(evidence: AuditContext, unknown: list[NDArray[np.bool_]]) -> list[W
     windows = []
     for i, flip in enumerate(flip_sets(evidence)):
         instance, deletion, optimum, flips = (
-            rows[name][i] for name in ("instances", "leave_one_out", "adversary", "flips")
+            rows[name][i] for name in ("instances", "leave_one_out", "adversary", "decision_flips")
         )
         adversary = None
         if optimum["attention"] is not None:
@@ -165,8 +172,8 @@ def _windows(evidence: AuditContext, unknown: list[NDArray[np.bool_]]) -> list[W
                 leave_one_out=np.array(deletion["importance"]),
                 signed=np.array(deletion["signed"]),
                 **maps[i],
-                found=rows["found"][i]["found_leave_one_out"],
-                largest=rows["found"][i]["largest_leave_one_out"],
+                importance_mass=rows["importance_mass"][i]["mass_leave_one_out"],
+                largest_mass=rows["importance_mass"][i]["largest_leave_one_out"],
                 adversary=adversary,
                 flip=flip,
                 smallest=flips[f"count_{EXACT}"] is not None,

@@ -23,7 +23,7 @@ def disagreement(results: Results) -> str:
     All measures are compared on the texts that every one has. A reason is named where the tables show it and it
     is about the largest or the smallest number; that the measures ask different things is one always.
     """
-    columns = {name: results.optional("found", f"found_{name}") for name in MEASURE_NAMES}
+    columns = {name: results.optional("importance_mass", f"mass_{name}") for name in MEASURE_NAMES}
     masses = {name: values for name, values in columns.items() if values is not None}
     if len(masses) < 2:
         return ""
@@ -65,7 +65,7 @@ def _reasons(results: Results, is_compared: Used, largest: str, smallest: str) -
 def _spread(results: Results, is_compared: Used, largest: str, smallest: str) -> Iterator[str]:
     """Say that one measure spreads its importance, so that no order of the weights finds much of it."""
     high, low = (
-        float(np.nanmean(results.column("found", f"largest_{name}")[is_compared]))
+        float(np.nanmean(results.column("importance_mass", f"largest_{name}")[is_compared]))
         for name in (largest, smallest)
     )
     if high >= 2 * low:

@@ -1,4 +1,4 @@
-"""Which words flip the answer when their weight is erased: the sets whose sizes the table `flips` has."""
+"""Find the words whose erased weights flip the answer; their numbers are in the table `decision_flips`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ def flip_sets(context: AuditContext) -> list[FlipSet | None]:
 
     None where no set of words flips while one is left, where no ranking does, and of texts of one word.
     """
-    table = context.table("flips").to_pylist()
+    table = context.table("decision_flips").to_pylist()
     smallest_sets: list[FlipSet | None] = [None] * len(table)
     for trace in traces_of(context):
         rows = trace.rows.tolist()

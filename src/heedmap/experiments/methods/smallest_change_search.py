@@ -1,4 +1,4 @@
-"""The bending's columns where the read-out is not linear: upper bounds, by line searches on the model."""
+"""The smallest change where the read-out is not linear: upper bounds, by line searches on the model."""
 
 import numpy as np
 import torch

@@ -99,8 +99,8 @@ def by_model(adversaries: pa.Table) -> pd.DataFrame:
 
 
 def _findings(results: Results) -> list[Finding]:
-    rows = by_model(results.tables["ease"])
-    frame = results.tables["ease"].to_pandas()
+    rows = by_model(results.tables["adversary_by_model"])
+    frame = results.tables["adversary_by_model"].to_pandas()
     values = frame.groupby("row")["jsd"].mean().reindex(range(len(results.short))).to_numpy()
     listed = "; ".join(
         f"{kind.encoder} {kind.normaliser} {kind.jsd:.2f} ({kind.seed_jsd:.2f})"
@@ -108,7 +108,7 @@ def _findings(results: Results) -> list[Finding]:
     )
     return [
         results.finding(
-            "ease",
+            "adversary_by_model",
             "jsd",
             np.where(results.short, np.nan, values),
             {"undefined: one token": results.short},
@@ -123,7 +123,7 @@ def _findings(results: Results) -> list[Finding]:
 
 
 EXPERIMENT = Experiment(
-    "ease",
+    "adversary_by_model",
     adversary_by_model,
     columns=COLUMNS,
     place=162,

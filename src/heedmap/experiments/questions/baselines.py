@@ -54,7 +54,7 @@ COLUMNS = Columns(
             f"mean tau-b of the map with {{measure}} under {SHUFFLES} shuffles of the weights within the text, "
             "the measure computed again under each (integrated gradients under the first)",
         ),
-        "found_shuffled_{measure}": (
+        "mass_shuffled_{measure}": (
             "0 to 1",
             "mean share of the importance (by {measure}) that lies under those weights, the importance "
             "computed again under each: what weights that know nothing find",
@@ -84,7 +84,7 @@ COLUMNS = Columns(
             "−1 to 1",
             "mean tau-b of the other trainings' maps with {measure} of this model",
         ),
-        "found_other_seed_{measure}": (
+        "mass_other_seed_{measure}": (
             "0 to 1",
             "mean share of the importance (by {measure}) of this model under the other trainings' maps",
         ),
@@ -126,7 +126,7 @@ def baselines(context: AuditContext) -> pa.Table:
                     under = [
                         _found(other_heatmap, values, mask) for other_heatmap in other_heatmaps
                     ]
-                    columns.put(rows, f"found_other_seed_{name}", torch.stack(under).mean(0))
+                    columns.put(rows, f"mass_other_seed_{name}", torch.stack(under).mean(0))
             for kind, weightings in track(list(_drawn(context, trace)), (SHUFFLES + 2, 1)):
                 heat = context.model.to_heatmap(trace, weightings)
                 slow = kind == "shuffled"
@@ -139,7 +139,7 @@ def baselines(context: AuditContext) -> pa.Table:
                     columns.put(rows, f"tau_{kind}_{name}", _mean(taus, trace))
                     if slow:
                         importance_mass = _found(heatmaps, importance, mask)
-                        columns.put(rows, f"found_{kind}_{name}", _mean(importance_mass, trace))
+                        columns.put(rows, f"mass_{kind}_{name}", _mean(importance_mass, trace))
                     if slow and signed is not None:
                         mass = _mass_against(heatmaps, signed, mask)
                         columns.put(rows, f"against_{kind}", _mean(mass, trace))

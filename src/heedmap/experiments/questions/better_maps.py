@@ -17,17 +17,17 @@ from heedmap.experiments.cost import BACKWARD, CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions.head_mixture import even_if_zero, importance_of, sampled
-from heedmap.experiments.questions.importance_mass import share_found
+from heedmap.experiments.questions.importance_mass import mass_under_map
 from heedmap.experiments.questions.scan import SCAN_SHARE
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import ROUNDED, Results, attained, mean, signed_percent
 from heedmap.experiments.text_tables import null_where_nan, text_table
 from heedmap.models.layered import Layered
 
-OF_ATTENTION = ("mix", "single")
+OF_ATTENTION = ("head_mixture", "single")
 GRADIENTS = ("gradient", "integrated_gradients")
-MEASURED = ("found", "largest", "null")
-KEY = "instead"
+MEASURED = ("mass", "largest", "null")
+KEY = "better_maps"
 FEWEST = 20  # distinct texts that choose, and that judge
 NAMED = 3  # heads of a mix that are named
 VIEWS = {"gradient": "gradient × attention"}  # others are called as they are
@@ -43,7 +43,7 @@ COLUMNS = Columns(
         **shared("row"),
         "chooses": ("0 or 1", "whether the text chooses (1) or judges (0) what would do better"),
         "chance": ("0 to 1", "1 / n_tokens"),
-        "found_{map}": ("0 to 1", "Σ c m, the share of leave-one-out that lies under {map}"),
+        "mass_{map}": ("0 to 1", "Σ c m, the share of leave-one-out that lies under {map}"),
         "largest_{map}": (
             "0 to 1",
             "the same with both sorted: the most that {map} can find in any order",
@@ -53,7 +53,7 @@ COLUMNS = Columns(
             "what the null of {map} finds: of mix and single those fitted to shuffled leave-one-out, else "
             "`chance`",
         ),
-        "mix": (
+        "head_mixture": (
             "list per token, sums to 1",
             "the mixed map itself; null for all texts if it is withheld, as not certainly better",
         ),
@@ -62,7 +62,7 @@ COLUMNS = Columns(
         "trial": "the map on trial",
         "gradient": "the gradient",
         "integrated_gradients": "integrated gradients",
-        "mix": "the mix of heads",
+        "head_mixture": "the mix of heads",
         "single": "the single map that finds most",
     },
 )
@@ -71,8 +71,8 @@ COLUMNS = Columns(
 def better_maps(context: AuditContext) -> pa.Table:
     """Return how much of leave-one-out other maps find than the one on trial, on the same texts.
 
-    Candidates are gradient and integrated gradients; of models with layers and heads also `mix` and `single`,
-    which are fitted and chosen on the texts that `chooses` marks (see
+    Candidates are gradient and integrated gradients; of models with layers and heads also `head_mixture`
+    and `single`, which are fitted and chosen on the texts that `chooses` marks (see
     `heedmap.experiments.questions.head_mixture`).
     """
     sample, half = sampled(context)
@@ -83,27 +83,29 @@ def better_maps(context: AuditContext) -> pa.Table:
     columns["chooses"][sample] = half
     mixes: list[Floats | None] = [None] * total
     for row, maps in _maps(context, sample):
-        mixes[row] = maps.get("mix")
+        mixes[row] = maps.get("head_mixture")
         target = importance_of(context, row)
         if not np.isfinite(target).all():
             continue
         chance = columns["chance"][row] = 1 / len(target)
         for key, weights in maps.items():
             heat = even_if_zero(weights)
-            columns[f"found_{key}"][row] = share_found(heat, target)
-            columns[f"largest_{key}"][row] = share_found(np.sort(heat), np.sort(target))
+            columns[f"mass_{key}"][row] = mass_under_map(heat, target)
+            columns[f"largest_{key}"][row] = mass_under_map(np.sort(heat), np.sort(target))
             columns[f"null_{key}"][row] = nulls[key][row] if key in nulls else chance
     maps_table = text_table(context, null_where_nan(columns))
-    if "mix" in nulls:
+    if "head_mixture" in nulls:
         tables = {
             "instances": context.table("instances"),
-            "mix": context.table("mix"),
-            "instead": maps_table,
+            "head_mixture": context.table("head_mixture"),
+            "better_maps": maps_table,
         }
         results = Results(by_text(tables), context.settings, context.model.classes)
-        (mix,) = (candidate for candidate in judge(results) if candidate.key == "mix")
+        (mix,) = (candidate for candidate in judge(results) if candidate.key == "head_mixture")
         mixes_shown = [None] * total if mix.withheld else mixes
-        maps_table = maps_table.append_column("mix", pa.array(mixes_shown, pa.list_(pa.float64())))
+        maps_table = maps_table.append_column(
+            "head_mixture", pa.array(mixes_shown, pa.list_(pa.float64()))
+        )
     return maps_table
 
 
@@ -111,14 +113,14 @@ def _nulls(context: AuditContext) -> dict[str, dict[int, float]]:
     """Return by text what mix and single map find if they come from shuffled leave-one-out."""
     if not isinstance(context.model, Layered):
         return {}
-    maps = context.table("mix").to_pandas()
+    maps = context.table("head_mixture").to_pandas()
     return {
         # What a weighting of maps finds is the weighted mean of what they find.
-        name: (maps["found"].where(maps[shuffled] > 0, 0.0) * maps[shuffled])
+        name: (maps["mass"].where(maps[shuffled] > 0, 0.0) * maps[shuffled])
         .groupby(maps["row"])
         .sum()
         .to_dict()
-        for name, shuffled in (("mix", "mixed_shuffled"), ("single", "single_shuffled"))
+        for name, shuffled in (("head_mixture", "mixed_shuffled"), ("single", "single_shuffled"))
     }
 
 
@@ -146,7 +148,10 @@ def _maps(
         return
     layer_maps = model.maps()
     weights = (
-        context.table("mix").slice(0, len(layer_maps)).to_pandas()[["mixed", "single"]].to_numpy()
+        context.table("head_mixture")
+        .slice(0, len(layer_maps))
+        .to_pandas()[["mixed", "single"]]
+        .to_numpy()
     )
     weighted_maps = np.flatnonzero(weights.any(1))
     if not len(weighted_maps):  # no text could choose
@@ -160,7 +165,7 @@ def _maps(
         for row, of_text in zip(batch.rows.tolist(), heatmaps, strict=True):
             fixed = others(row)
             mix, single = weights[weighted_maps].T @ even_if_zero(of_text[:, : len(fixed["trial"])])
-            yield row, {**fixed, "mix": mix, "single": single}
+            yield row, {**fixed, "head_mixture": mix, "single": single}
 
 
 @dataclass(frozen=True)
@@ -196,11 +201,11 @@ def judge(results: Results) -> list[Candidate]:
     differences lie above 0: what it finds less what its null finds; less what the map on trial finds; and the
     same of the shares of the attainable.
     """
-    chooses, chance = (results.column("instead", name) for name in ("chooses", "chance"))
+    chooses, chance = (results.column("better_maps", name) for name in ("chooses", "chance"))
     names = _names(results)
     keys = ["trial", *names]
-    masses = {key: results.column("instead", f"found_{key}") for key in keys}
-    largest = {key: results.column("instead", f"largest_{key}") for key in keys}
+    masses = {key: results.column("better_maps", f"mass_{key}") for key in keys}
+    largest = {key: results.column("better_maps", f"largest_{key}") for key in keys}
     defined = {key: np.isfinite(masses[key]) & np.isfinite(masses["trial"]) for key in names}
     choosing = {key: defined[key] & (chooses == 1) for key in names}
     judging = {key: defined[key] & (chooses == 0) for key in names}
@@ -218,7 +223,7 @@ def judge(results: Results) -> list[Candidate]:
                 f"too few distinct texts: {texts[0]} to choose and {texts[1]} to judge, {FEWEST} are "
                 "needed of each"
             )
-        null = results.column("instead", f"null_{key}")
+        null = results.column("better_maps", f"null_{key}")
         null_name = "as fitted to shuffled leave-one-out" if key in OF_ATTENTION else "chance"
         for verdict, difference, bound in (
             (f"not certainly better than {null_name}", masses[key] - null, 1.0),
@@ -259,9 +264,9 @@ def _names(results: Results) -> dict[str, str]:
     if results.settings.gradient_form == "norm":
         gradient = "the norm of the gradient"
     names = {"gradient": gradient, "integrated_gradients": "integrated gradients"}
-    if "mix" not in results.tables:
+    if "head_mixture" not in results.tables:
         return names
-    maps = results.tables["mix"].to_pandas().drop_duplicates(["view", "layer", "head"])
+    maps = results.tables["head_mixture"].to_pandas().drop_duplicates(["view", "layer", "head"])
     mixed = maps[maps["mixed"] > 0].sort_values("mixed", ascending=False, kind="stable")
     heads = [
         f"{_place(head_map)} {head_map.mixed:z.0%}" for head_map in mixed.head(NAMED).itertuples()
@@ -273,7 +278,7 @@ def _names(results: Results) -> dict[str, str]:
         for head_map in maps[maps["single"] > 0].itertuples()
     ]
     return {
-        "mix": f"a mix of heads ({', '.join(heads) or 'none'})",
+        "head_mixture": f"a mix of heads ({', '.join(heads) or 'none'})",
         "single": f"the single map {single[0] if single else 'none'}",
         **names,
     }
@@ -295,8 +300,8 @@ def _percent(share: float, low: float, high: float) -> str:
 def _findings(results: Results) -> list[Finding]:
     best, *runners_up = judge(results)
     chooses, chance, of_trial, of_best = (
-        results.column("instead", name)
-        for name in ("chooses", "chance", "found_trial", f"found_{best.key}")
+        results.column("better_maps", name)
+        for name in ("chooses", "chance", "mass_trial", f"mass_{best.key}")
     )
     trial = _share_of_trial(results, best)
     clause = f"{best.name}: {best.percent} of the attainable, against {trial} of this map"
@@ -310,7 +315,7 @@ def _findings(results: Results) -> list[Finding]:
     listed = "; ".join(f"{candidate.name} {candidate.percent}" for candidate in runners_up)
     finding = results.finding(
         KEY,
-        "found",
+        "importance_mass",
         best.mass,
         {
             "not sampled": np.isnan(chooses),
@@ -345,7 +350,7 @@ def _share_of_trial(results: Results, best: Candidate) -> str:
     """Return the share of the map on trial on the texts that judge."""
     judging = np.isfinite(best.mass)
     columns = (
-        results.column("instead", name) for name in ("found_trial", "chance", "largest_trial")
+        results.column("better_maps", name) for name in ("mass_trial", "chance", "largest_trial")
     )
     share = attained(*(values[judging] for values in columns))
     clusters, seed = results.clusters[judging], results.settings.seed
@@ -354,7 +359,7 @@ def _share_of_trial(results: Results, best: Candidate) -> str:
 
 
 def _heat_maps(row: Row) -> list[HeatMap]:
-    mix = row["instead"].get("mix")
+    mix = row["better_maps"].get("head_mixture")
     return [] if mix is None else [HeatMap("heads mixed to fit leave-one-out", "attention", mix)]
 
 
@@ -366,7 +371,7 @@ def _cost(probe: CostProbe) -> float:
 
 
 EXPERIMENT = Experiment(
-    "instead",
+    "better_maps",
     better_maps,
     columns=COLUMNS,
     place=95,

@@ -81,8 +81,8 @@ def class_erasure(context: AuditContext) -> pa.Table:
     """Return what erasing tokens does to each class: a row per text and class.
 
     An answer that is ruled out is no class. Of two classes what speaks against one speaks for the other; their
-    counts are those of the table `flips`. Pairs of tokens are many: taus are of a sample (`search_instances`),
-    also if the read-out is linear.
+    counts are those of the table `decision_flips`. Pairs of tokens are many: taus are of a sample
+    (`search_instances`), also if the read-out is linear.
     """
     parts: list[dict[str, NDArray[np.float64]]] = []
     sample = context.sample("adversary", context.settings.search_instances)

@@ -223,14 +223,17 @@ def fewest(counts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _findings(results: Results) -> list[Finding]:
-    exact = bool(np.isfinite(results.column("flips", "count_exact")).any())
-    shares = {name: results.column("flips", f"efficiency_{name}") for name in (*RANKINGS, "random")}
+    exact = bool(np.isfinite(results.column("decision_flips", "count_exact")).any())
+    shares = {
+        name: results.column("decision_flips", f"efficiency_{name}")
+        for name in (*RANKINGS, "random")
+    }
     by_ranking = ", ".join(
         f"{RANKINGS[name]} {mean(shares[name]):z.2f}" for name in RANKINGS if name != "attention"
     )
-    is_sampled = np.isfinite(results.column("flips", "count_attention"))
+    is_sampled = np.isfinite(results.column("decision_flips", "count_attention"))
     flippable = np.isfinite(shares["attention"])
-    fractions = results.column("flips", "fraction_attention")[flippable]
+    fractions = results.column("decision_flips", "fraction_attention")[flippable]
     fractions = fractions[np.isfinite(fractions)]
     again = (
         results.settings.renormalise == "again"
@@ -239,7 +242,7 @@ def _findings(results: Results) -> list[Finding]:
     unknown = "the smallest set has no closed form where weights are normalised again; " * again
     return [
         results.finding(
-            "flips",
+            "decision_flips",
             "fraction",
             shares["attention"],
             {
@@ -256,14 +259,14 @@ def _findings(results: Results) -> list[Finding]:
             summary=f"{unknown}{by_ranking}, at random {mean(shares['random']):z.2f}; the map's order changes "
             f"{percent(mean((shares['attention'][flippable] > 0).astype(float)))} of these texts, after a "
             f"median of {percent(float(np.median(fractions)) if len(fractions) else np.nan)} of the words",
-            chance=results.optional("flips", "efficiency_shuffled") if exact else None,
+            chance=results.optional("decision_flips", "efficiency_shuffled") if exact else None,
             ceiling=1.0 if exact else None,
         )
     ]
 
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:
-    counts = row["flips"]
+    counts = row["decision_flips"]
     return [
         ("words erased until the answer changes", counts["count_attention"] or None),
         ("the fewest that change it", counts["count_exact"] or None),
@@ -286,7 +289,7 @@ def _cost(probe: CostProbe) -> float:
 
 
 EXPERIMENT = Experiment(
-    "flips",
+    "decision_flips",
     decision_flips,
     columns=COLUMNS,
     place=64,

@@ -30,7 +30,7 @@ COLUMNS = Columns(
     {
         **shared("row"),
         **MAP,
-        "found": (
+        "mass": (
             "0 to 1",
             "Σ α m, the share of leave-one-out that lies under the map; NaN where that is undefined or 0",
         ),
@@ -89,7 +89,7 @@ def head_mixture(context: AuditContext) -> pa.Table:
         rows,
         layer_maps,
         {
-            "found": masses[:, :, 0].ravel(),
+            "mass": masses[:, :, 0].ravel(),
             "mixed": np.tile(mixes[0], count),
             "mixed_shuffled": np.tile(mixes[1:].mean(0), count),
             "single": np.tile(singles[0], count),
@@ -173,7 +173,7 @@ def _cost(probe: CostProbe) -> float:
 
 
 EXPERIMENT = Experiment(
-    "mix",
+    "head_mixture",
     head_mixture,
     columns=COLUMNS,
     place=93,

@@ -20,7 +20,7 @@ COLUMNS = Columns(
     "One row per text. NaN where the measure is undefined, or 0 for all tokens.",
     {
         **shared("row"),
-        "found_{measure}": (
+        "mass_{measure}": (
             "0 to 1",
             "share of the importance (by {measure}) that lies under the map, Σ α m / (Σ α Σ m); 1/n_tokens on "
             "average over all orders of the weights, if the importance did not depend on them",
@@ -48,17 +48,17 @@ def importance_mass(context: AuditContext) -> pa.Table:
             None if v is None else (weights, np.array(v))
             for weights, v in zip(heat, values, strict=True)
         ]
-        columns[f"found_{measure}"] = [share_found(*pair) if pair else np.nan for pair in pairs]
+        columns[f"mass_{measure}"] = [mass_under_map(*pair) if pair else np.nan for pair in pairs]
         columns[f"largest_{measure}"] = [
-            share_found(*map(np.sort, pair)) if pair else np.nan for pair in pairs
+            mass_under_map(*map(np.sort, pair)) if pair else np.nan for pair in pairs
         ]
     return text_table(context, columns)
 
 
-def share_found(weights: NDArray[np.float64], importance: NDArray[np.float64]) -> float:
+def mass_under_map(weights: NDArray[np.float64], importance: NDArray[np.float64]) -> float:
     """Return Σ α m / (Σ α Σ m); NaN where that is undefined.
 
-    >>> round(share_found(np.array([0.7, 0.2, 0.1]), np.array([0.4, 0.0, 0.1])), 3)
+    >>> round(mass_under_map(np.array([0.7, 0.2, 0.1]), np.array([0.4, 0.0, 0.1])), 3)
     0.58
     """
     total = weights.sum() * importance.sum()
@@ -77,11 +77,11 @@ def _findings(results: Results) -> list[Finding]:
 def _finding(results: Results, measure: str, note: str) -> Finding:
     """Judge the map by one measure; `note` is what is to be said of all of them."""
     name = MEASURE_NAMES[measure]
-    values = results.column("found", f"found_{measure}")
-    mass_of_seeds = results.optional("baselines", f"found_other_seed_{measure}")
+    values = results.column("importance_mass", f"mass_{measure}")
+    mass_of_seeds = results.optional("baselines", f"mass_other_seed_{measure}")
     return results.finding(
-        f"found_{measure}",
-        "found",
+        f"mass_{measure}",
+        "importance_mass",
         np.where(results.short, np.nan, values),
         {**results.undefined(measure), "no word has any importance": np.isnan(values)},
         topic=f"importance found, by {name}",
@@ -90,8 +90,8 @@ def _finding(results: Results, measure: str, note: str) -> Finding:
         clause=f"by {name}",
         meaning="each word counts as much as the map weights it; 1 = all weight on the only word that matters",
         summary="; ".join(filter(None, (note, _of_other_seed(results, mass_of_seeds)))),
-        chance=results.optional("baselines", f"found_shuffled_{measure}"),
-        ceiling=results.column("found", f"largest_{measure}"),
+        chance=results.optional("baselines", f"mass_shuffled_{measure}"),
+        ceiling=results.column("importance_mass", f"largest_{measure}"),
     )
 
 
@@ -107,9 +107,11 @@ def _of_other_seed(results: Results, mass_of_seeds: NDArray[np.float64] | None) 
 
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:
-    return [("importance under the map, by leave-one-out", row["found"]["found_leave_one_out"])]
+    return [
+        ("importance under the map, by leave-one-out", row["importance_mass"]["mass_leave_one_out"])
+    ]
 
 
 EXPERIMENT = Experiment(
-    "found", importance_mass, columns=COLUMNS, place=42, findings=_findings, facts=_facts
+    "importance_mass", importance_mass, columns=COLUMNS, place=42, findings=_findings, facts=_facts
 )

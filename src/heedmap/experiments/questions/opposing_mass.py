@@ -60,12 +60,12 @@ def _against(heat: NDArray[np.float64], change: NDArray[np.float64]) -> tuple[fl
 
 
 def _findings(results: Results) -> list[Finding]:
-    values = results.column("sign", "against")
+    values = results.column("opposing_mass", "against")
     chance = results.optional("baselines", "against_shuffled")
-    share = results.column("sign", "against_chance")
+    share = results.column("opposing_mass", "against_chance")
     return [
         results.finding(
-            "sign",
+            "opposing_mass",
             "fraction",
             values,
             {"one token: it cannot be left out": results.short},
@@ -82,15 +82,15 @@ def _findings(results: Results) -> list[Finding]:
 
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:
-    return [("mass on words against the answer", row["sign"]["against"])]
+    return [("mass on words against the answer", row["opposing_mass"]["against"])]
 
 
 EXPERIMENT = Experiment(
-    "sign",
+    "opposing_mass",
     opposing_mass,
     columns=COLUMNS,
     place=57,
     findings=_findings,
-    figures=("heedmap.report.bending_figures:against",),
+    figures=("heedmap.report.smallest_change_figures:against",),
     facts=_facts,
 )

@@ -225,23 +225,23 @@ def _share_by_pairs(
 
 
 def _findings(results: Results) -> list[Finding]:
-    columns = results.tables["bending"].column_names
+    columns = results.tables["smallest_change"].column_names
     findings = [_bent(results), _changeable(results), _free(results)]
     return findings if is_searched(columns) else [*findings, _same(results)]
 
 
 def _bent(results: Results) -> Finding:
-    searched = is_searched(results.tables["bending"].column_names)
-    values = results.column("bending", "least_tvd")
-    shuffled = results.column("bending", "shuffled_least_tvd")
-    sampled = results.column("bending", "own_maximum")
+    searched = is_searched(results.tables["smallest_change"].column_names)
+    values = results.column("smallest_change", "least_tvd")
+    shuffled = results.column("smallest_change", "shuffled_least_tvd")
+    sampled = results.column("smallest_change", "own_maximum")
     is_defined = np.isfinite(values) & ~results.short
     fair = is_defined & np.isfinite(shuffled)
     fair_note = ""
     if fair.sum() < is_defined.sum():
         fair_note = f" (n = {fair.sum()}; the map there {_number(mean(values[fair]))})"
     return results.finding(
-        "bending",
+        "smallest_change",
         "mass",
         np.where(results.short, np.nan, values),
         {
@@ -260,16 +260,16 @@ def _bent(results: Results) -> Finding:
         summary=f"{_number(mean(shuffled[fair]))} from the same weights shuffled within the text, to an answer "
         f"other than theirs{fair_note}",
         chance=shuffled,
-        ceiling=results.optional("bending", "least_tvd_largest"),
+        ceiling=results.optional("smallest_change", "least_tvd_largest"),
     )
 
 
 def _changeable(results: Results) -> Finding:
-    searched = is_searched(results.tables["bending"].column_names)
-    values = results.column("bending", "changeable")
+    searched = is_searched(results.tables["smallest_change"].column_names)
+    values = results.column("smallest_change", "changeable")
     if searched:
         values = np.where(
-            np.isfinite(results.column("bending", "own_maximum")), values == 1, np.nan
+            np.isfinite(results.column("smallest_change", "own_maximum")), values == 1, np.nan
         )
     return results.finding(
         "changeable",
@@ -291,16 +291,16 @@ def _changeable(results: Results) -> Finding:
 
 def _free(results: Results) -> Finding:
     """Compare the freedom at the same prediction with what the text allows at all."""
-    share, upper = (results.column("bending", f"jsd_share{end}") for end in ("", "_upper"))
+    share, upper = (results.column("smallest_change", f"jsd_share{end}") for end in ("", "_upper"))
     two = (
         len(results.classes) == 2
-        and "shuffled_jsd_share_pairs" in results.tables["bending"].column_names
+        and "shuffled_jsd_share_pairs" in results.tables["smallest_change"].column_names
     )
-    shuffled = results.optional("bending", "shuffled_jsd_share_pairs")
+    shuffled = results.optional("smallest_change", "shuffled_jsd_share_pairs")
     is_defined = np.isfinite(share)
     parts = [] if two else [f"at most {_number(mean(upper))}"]
     if shuffled is not None and not two:
-        pair_mean = mean(results.column("bending", "jsd_share_pairs")[is_defined])
+        pair_mean = mean(results.column("smallest_change", "jsd_share_pairs")[is_defined])
         parts.append(f"with one or two words alone {_number(pair_mean)}")
     if shuffled is not None:
         parts.append(f"{_number(mean(shuffled[is_defined]))} for the same weights shuffled")
@@ -329,7 +329,7 @@ def _same(results: Results) -> Finding:
     return results.finding(
         "simplex_share",
         "fraction",
-        np.where(results.short, np.nan, results.column("bending", "simplex_share")),
+        np.where(results.short, np.nan, results.column("smallest_change", "simplex_share")),
         {"one token: no other weights": results.short},
         np.median,
         topic="maps that predict the same",
@@ -337,7 +337,7 @@ def _same(results: Results) -> Finding:
         measure=f"median share of all weightings within {results.settings.epsilon:g} of the prediction"
         + ("" if exactly else f", of {DRAWS} drawn evenly"),
         meaning="0 = hardly any other, 1 = all",
-        chance=results.optional("bending", "shuffled_simplex_share"),
+        chance=results.optional("smallest_change", "shuffled_simplex_share"),
         ceiling=0.0,
         lower=True,
     )
@@ -348,7 +348,7 @@ def _number(value: float) -> str:
 
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:
-    mine = row["bending"]
+    mine = row["smallest_change"]
     qualifier = "at most " if is_searched(mine) else ""
     return [
         (
@@ -371,14 +371,14 @@ def _cost(probe: CostProbe) -> float:
 
 
 EXPERIMENT = Experiment(
-    "bending",
+    "smallest_change",
     smallest_change,
     columns=COLUMNS,
     place=75,
     findings=_findings,
     figures=(
-        "heedmap.report.bending_figures:bent",
-        "heedmap.report.bending_figures:relative_freedom",
+        "heedmap.report.smallest_change_figures:bent",
+        "heedmap.report.smallest_change_figures:relative_freedom",
     ),
     facts=_facts,
     cost=_cost,

@@ -41,7 +41,7 @@ from heedmap.training.fit import fit
 from heedmap.training.sweep import processes
 
 WORDS, VECTORS = "words.json", "vectors.safetensors"
-TABLES = ("instances", "erasure", "flips")
+TABLES = ("instances", "erasure", "decision_flips")
 LEFT_OUT = ("tokens", "attention", "probabilities", "word_attention")  # long lists
 NEEDED = ("label", "predicted", "n_tokens", "js_top", "empty_flips")
 
@@ -164,7 +164,7 @@ def compute(cell: Cell, checkpoints: Path, *, shared: Shared) -> tuple[pa.Table,
 
 @torch.no_grad()
 def erased(cell: Cell, model: Any, split: Split) -> pa.Table:
-    """Return a row per text: what `instances`, `erasure` and `flips` have of it."""
+    """Return a row per text: what `instances`, `erasure` and `decision_flips` have of it."""
     tokens = [list(text) for text in texts_for(cell["model"], split)]
     texts = replace(split, tokens=tokens, rationale=None, written=None)
     context = AuditContext(model, texts, AuditSettings(seed=cell["seed"]), registered())

@@ -1,4 +1,4 @@
-"""The tables `bending` and `sign` against the slow, obvious way, and what their baselines mean."""
+"""`smallest_change` and `opposing_mass` against the slow, obvious way, and what their baselines mean."""
 
 from itertools import permutations as every_order
 
@@ -18,7 +18,7 @@ from heedmap.counterfactual.smallest_change import (
 from heedmap.counterfactual.tolerance import canonical_order
 from heedmap.errors import InputError
 from heedmap.experiments.findings import BOUNDS
-from heedmap.experiments.methods import smallest_change_search as bending_search
+from heedmap.experiments.methods import smallest_change_search
 from heedmap.experiments.methods.readout import linear
 from heedmap.experiments.methods.smallest_change_search import nearest_met
 from heedmap.experiments.questions.smallest_change import DRAWS, measured
@@ -198,7 +198,7 @@ def test_the_ceiling_is_the_farthest_order_of_the_weights(classes, exact):
 @pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_freedom_is_a_share_of_what_the_text_allows(classes):
     evidence = tables(classes)
-    found = evidence.table("bending").to_pandas()
+    found = evidence.table("smallest_change").to_pandas()
     adversary = evidence.table("adversary").to_pandas()
     heat = [np.array(x) for x in evidence.table("instances")["attention"].to_pylist()]
     for row, q in enumerate(heat):
@@ -238,12 +238,19 @@ def test_the_share_of_the_simplex_is_that_of_draws(classes):
 
 def test_the_findings_count_what_cannot_be_changed_and_stand_between_chance_and_ceiling():
     evidence = tables()
-    names = ("instances", "leave_one_out", "adversary", "bending", "sign", "baselines")
+    names = (
+        "instances",
+        "leave_one_out",
+        "adversary",
+        "smallest_change",
+        "opposing_mass",
+        "baselines",
+    )
     made = {name: evidence.table(name) for name in names}
     findings = {f.key: f for f in make_findings(made, evidence.settings, ["a", "b"])}
-    table = made["bending"].to_pandas()
+    table = made["smallest_change"].to_pandas()
     many = table["n_tokens"] > 1
-    bent = findings["bending"]
+    bent = findings["smallest_change"]
     defined = many & table["least_tvd"].notna()
     assert bent.value == pytest.approx(table["least_tvd"][defined].mean())
     assert bent.n == defined.sum()
@@ -253,22 +260,23 @@ def test_the_findings_count_what_cannot_be_changed_and_stand_between_chance_and_
     assert findings["changeable"].value == pytest.approx(table["changeable"][many].mean())
     assert bent.relative.chance == pytest.approx(table["shuffled_least_tvd"][defined].mean())
     assert bent.relative.ceiling == pytest.approx(table["least_tvd_largest"][defined].mean())
-    assert {findings[k].level for k in ("bending", "changeable", "relative_freedom", "sign")} == {
-        "for comparison"
-    }
-    shares = made["sign"].to_pandas()
-    assert findings["sign"].value == pytest.approx(shares["against"].mean())
-    assert findings["sign"].relative.ceiling == 0
-    for key in ("changeable", "relative_freedom", "sign", "simplex_share"):
+    assert {
+        findings[k].level
+        for k in ("smallest_change", "changeable", "relative_freedom", "opposing_mass")
+    } == {"for comparison"}
+    shares = made["opposing_mass"].to_pandas()
+    assert findings["opposing_mass"].value == pytest.approx(shares["against"].mean())
+    assert findings["opposing_mass"].relative.ceiling == 0
+    for key in ("changeable", "relative_freedom", "opposing_mass", "simplex_share"):
         assert BOUNDS.get(findings[key].kind, (0.0, 1.0)) == (0, 1), key
 
 
 def test_a_lower_bound_of_the_freedom_is_compared_with_shuffles_by_the_same_means():
     evidence = evidence_of(sharp_model(3), random_texts([1, 5, 7]))
-    names = ("instances", "adversary", "bending")
+    names = ("instances", "adversary", "smallest_change")
     made = {name: evidence.table(name) for name in names}
     findings = {f.key: f for f in make_findings(made, evidence.settings, ["a", "b", "c"])}
-    free, table = findings["relative_freedom"], made["bending"].to_pandas()
+    free, table = findings["relative_freedom"], made["smallest_change"].to_pandas()
     assert free.value == pytest.approx(table["jsd_share"].mean())
     assert free.relative is None, "the shuffles' bound is a cheaper one"
     adversary = made["adversary"].to_pandas()
@@ -288,7 +296,7 @@ def test_a_lower_bound_of_the_freedom_is_compared_with_shuffles_by_the_same_mean
 @pytest.mark.slow
 def test_the_figures_show_the_models_own_map_beside_the_shuffled(small_run):
     keys = {figure.key: figure for figure in figures(audit(small_run, permutations=5))}
-    for key in ("bending", "relative-freedom", "against"):
+    for key in ("smallest-change", "relative-freedom", "against"):
         assert [k.label.split(" (")[0] for k in keys[key].keys] == ["the model's own", "shuffled"]
 
 
@@ -319,7 +327,7 @@ def test_pairs_have_upper_bounds_that_another_answer_stands_behind():
     model.decoder.outer.weight.mul_(30)
     texts = random_pairs([1, 2, 4, 7, 9, 12, 12, 5])
     evidence = evidence_of(model, texts, search_instances=6, search_steps=4, descent_steps=0)
-    found = evidence.table("bending").to_pandas()
+    found = evidence.table("smallest_change").to_pandas()
     sampled = found["own_maximum"].notna()
     assert sampled.sum() == 6
     assert (sampled == evidence.table("adversary").to_pandas()["jsd"].notna()).all()
@@ -329,11 +337,11 @@ def test_pairs_have_upper_bounds_that_another_answer_stands_behind():
     assert found["least_tvd"][changed].between(0, 1).all()
     assert found["least_jsd"][changed].between(0, LN2).all()
     assert "simplex_share" not in found
-    made = {n: evidence.table(n) for n in ("instances", "adversary", "bending")}
+    made = {n: evidence.table(n) for n in ("instances", "adversary", "smallest_change")}
     findings = {f.key: f for f in make_findings(made, evidence.settings, ["a", "b", "c"])}
-    assert "at most" in findings["bending"].measure
+    assert "at most" in findings["smallest_change"].measure
     assert "at least" in findings["changeable"].measure
-    assert findings["bending"].left_out["not sampled for the search"] == 2
+    assert findings["smallest_change"].left_out["not sampled for the search"] == 2
 
 
 def test_a_path_moves_the_mass_of_the_smallest_gradient_first():
@@ -346,7 +354,7 @@ def test_a_path_moves_the_mass_of_the_smallest_gradient_first():
         (0.4, [0.3, 0.7, 0.0]),
         (1.0, [0, 1, 0]),
     ):
-        moved = bending_search._moved(base, order, best, torch.tensor([share]))
+        moved = smallest_change_search._moved(base, order, best, torch.tensor([share]))
         assert moved[0, 0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
@@ -392,14 +400,14 @@ def test_changes_within_rounding_speak_neither_for_nor_against():
     model.decoder.weight.zero_()
     evidence = evidence_of(model, random_texts([3, 6]))
     assert all(x == 0 for row in evidence.table("leave_one_out")["signed"].to_pylist() for x in row)
-    found = evidence.table("sign").to_pandas()
+    found = evidence.table("opposing_mass").to_pandas()
     assert (found["against"] == 0).all()
     assert (found["against_chance"] == 0).all()
 
 
 def test_the_mass_against_the_answer_and_its_mean_over_all_orders():
     evidence = tables(encoder="lstm", seed=2)
-    found = evidence.table("sign").to_pandas()
+    found = evidence.table("opposing_mass").to_pandas()
     lists = zip(
         evidence.table("instances")["attention"].to_pylist(),
         evidence.table("leave_one_out")["signed"].to_pylist(),
@@ -425,4 +433,4 @@ def test_a_leave_one_out_of_an_older_version_is_refused_in_one_line():
     assert isinstance(old, pa.Table)
     evidence._tables["leave_one_out"] = old
     with pytest.raises(InputError, match="audit again with --overwrite"):
-        evidence.table("sign")
+        evidence.table("opposing_mass")

@@ -25,7 +25,7 @@ FEW = AuditSettings(integrated_gradients_steps=2, gradient_path="open", descent_
 
 
 def results_of(evidence):
-    names = [name for name in ("instances", "mix", "instead") if registered()[name].applies(
+    names = [name for name in ("instances", "head_mixture", "better_maps") if registered()[name].applies(
         evidence.model, evidence.split
     )]  # fmt: skip
     return Results({n: evidence.table(n) for n in names}, evidence.settings, evidence.model.classes)
@@ -104,7 +104,7 @@ def tiny():
 
 
 def test_every_map_finds_what_it_finds_by_definition(tiny):
-    mix, model = tiny.table("mix").to_pandas(), tiny.model
+    mix, model = tiny.table("head_mixture").to_pandas(), tiny.model
     wanted = model.maps()
     left = tiny.table("leave_one_out")["importance"].to_pylist()
     assert len(mix) == len(tiny.split) * len(wanted)
@@ -120,8 +120,8 @@ def test_every_map_finds_what_it_finds_by_definition(tiny):
 
 
 def test_weights_are_those_of_the_direct_fit_to_the_choosing_half(tiny):
-    mix, model = tiny.table("mix").to_pandas(), tiny.model
-    chooses = tiny.table("instead")["chooses"].to_numpy(zero_copy_only=False)
+    mix, model = tiny.table("head_mixture").to_pandas(), tiny.model
+    chooses = tiny.table("better_maps")["chooses"].to_numpy(zero_copy_only=False)
     heads = [m for m in model.maps() if m.view == "row" and m.head is not None]
     left = tiny.table("leave_one_out")["importance"].to_pylist()
     rows = [i for i in np.flatnonzero(chooses == 1) if len(left[i]) > 1]
@@ -145,9 +145,9 @@ def test_weights_are_those_of_the_direct_fit_to_the_choosing_half(tiny):
 
 def test_what_the_candidates_find_is_the_mixture_of_what_their_maps_find(tiny):
     """Linear in the map, as long as each map sums to 1."""
-    found, mix = tiny.table("instead").to_pandas(), tiny.table("mix").to_pandas()
+    found, mix = tiny.table("better_maps").to_pandas(), tiny.table("head_mixture").to_pandas()
     for name, weight in (
-        ("found_mix", "mixed"), ("found_single", "single"),
+        ("mass_head_mixture", "mixed"), ("mass_single", "single"),
         ("null_mix", "mixed_shuffled"), ("null_single", "single_shuffled"),
     ):  # fmt: skip
         expected = (mix.found * mix[weight]).groupby(mix.row).sum(min_count=1)
@@ -159,22 +159,22 @@ def test_what_the_candidates_find_is_the_mixture_of_what_their_maps_find(tiny):
         lists = tiny.table(name)["importance"].to_pylist()
         for row in (0, 20):
             share = np.dot(lists[row], left[row]) / sum(lists[row]) / sum(left[row])
-            assert found[f"found_{name}"][row] == pytest.approx(share, rel=1e-6)
+            assert found[f"mass_{name}"][row] == pytest.approx(share, rel=1e-6)
             assert found["chance"][row] == found[f"null_{name}"][row] == 1 / len(left[row])
-    for key in ("trial", "mix", "single", "gradient", "integrated_gradients"):
+    for key in ("trial", "head_mixture", "single", "gradient", "integrated_gradients"):
         part = found[defined]
-        assert (part[f"found_{key}"] <= part[f"largest_{key}"] + 1e-9).all()
+        assert (part[f"mass_{key}"] <= part[f"largest_{key}"] + 1e-9).all()
 
 
 def test_the_same_seed_gives_the_same_bytes_and_batches_hardly_matter(tiny):
     again = AuditContext(tiny_classifier(), tiny.split, tiny.settings, registered())
-    for name in ("mix", "instead"):
+    for name in ("head_mixture", "better_maps"):
         assert parquet(tiny.table(name).replace_schema_metadata()) == parquet(
             again.table(name).replace_schema_metadata()
         )
     small = AuditContext(tiny_classifier(), tiny.split, tiny.settings, registered())
     small.model.tokens_at_once = 64
-    one, other = (e.table("mix").to_pandas() for e in (tiny, small))
+    one, other = (e.table("head_mixture").to_pandas() for e in (tiny, small))
     assert one.sort_values(["row", "view", "layer", "head"]).mixed.to_numpy() == pytest.approx(
         other.sort_values(["row", "view", "layer", "head"]).mixed.to_numpy(), abs=1e-3
     )
@@ -182,13 +182,13 @@ def test_the_same_seed_gives_the_same_bytes_and_batches_hardly_matter(tiny):
 
 def test_a_model_of_our_own_has_the_gradients_alone():
     evidence = evidence_of(small_model("lstm"), random_texts([9] * 50), FEW)
-    assert not registered()["mix"].applies(evidence.model, evidence.split)
+    assert not registered()["head_mixture"].applies(evidence.model, evidence.split)
     assert [one.key for one in judge(results_of(evidence))] in (
         ["gradient", "integrated_gradients"],
         ["integrated_gradients", "gradient"],
     )
-    assert "mix" not in evidence.table("instead").column_names
-    assert registered()["instead"].heat_maps({"instead": {}}) == []
+    assert "head_mixture" not in evidence.table("better_maps").column_names
+    assert registered()["better_maps"].heat_maps({"better_maps": {}}) == []
 
 
 @pytest.mark.parametrize("lengths", [[1], [1, 1, 1], [2], [2, 1], [5, 5]])
@@ -208,11 +208,11 @@ def test_windows_of_a_text_and_texts_of_the_same_words_are_on_one_side():
     split = Split([str(i) for i in range(40)], texts, np.zeros(40, dtype=np.int64), text_of=of)
     chooses = (
         AuditContext(tiny_classifier(), split, FEW, registered())
-        .table("instead")["chooses"]
+        .table("better_maps")["chooses"]
         .to_numpy(zero_copy_only=False)
     )
     assert (chooses[0:20:2] == chooses[1:20:2]).all()
-    again = evidence_of(tiny_classifier(), texts, FEW).table("instead")["chooses"]
+    again = evidence_of(tiny_classifier(), texts, FEW).table("better_maps")["chooses"]
     again = again.to_numpy(zero_copy_only=False)
     assert (again[:10] == again[30:]).all()
     assert 0 < again.sum() < 40
@@ -228,15 +228,15 @@ def judged(n=200, settings=None, spread=0.02, seed=0, **shares):
     columns = {"row": range(n), "chooses": np.arange(n) % 2, "chance": [0.1] * n}
     for key, of in trial.items():
         share, null = of if isinstance(of, tuple) else (of, None)
-        columns[f"found_{key}"] = 0.1 + 0.5 * share + spread * rng.normal(size=n)
+        columns[f"mass_{key}"] = 0.1 + 0.5 * share + spread * rng.normal(size=n)
         columns[f"largest_{key}"] = [0.6] * n
         columns[f"null_{key}"] = [0.1 + 0.5 * (null or 0.0)] * n
     tables = {
         "instances": pa.table({"predicted": [0] * n, "n_tokens": [10] * n}),
-        "instead": pa.table(columns),
+        "better_maps": pa.table(columns),
     }
-    if "mix" in shares:
-        tables["mix"] = pa.table(
+    if "head_mixture" in shares:
+        tables["head_mixture"] = pa.table(
             {
                 "row": [0] * 3, "view": ["row"] * 3, "layer": [0, 1, 1], "head": pa.array([0, 0, None]),
                 "mixed": [0.75, 0.25, 0.0], "single": [0, 0, 1],
@@ -255,7 +255,7 @@ def test_the_best_is_offered_with_its_share_and_the_one_of_attention_beside_it()
     found = finding_of(results)
     assert [one.key for one in judge(results)] == [
         "integrated_gradients",
-        "mix",
+        "head_mixture",
         "single",
         "gradient",
     ]
@@ -282,7 +282,12 @@ def test_the_best_is_offered_with_its_share_and_the_one_of_attention_beside_it()
         ({"trial": 0.5, "gradient": 0.5, "integrated_gradients": 0.3}, "than the map on trial"),
         ({"trial": -0.5, "gradient": 0.0, "integrated_gradients": -0.4}, "than chance"),
         (
-            {"gradient": 0.1, "integrated_gradients": 0.0, "mix": (0.4, 0.4), "single": 0.2},
+            {
+                "gradient": 0.1,
+                "integrated_gradients": 0.0,
+                "head_mixture": (0.4, 0.4),
+                "single": 0.2,
+            },
             "than as fitted to shuffled leave-one-out",
         ),
         ({"n": 38, "gradient": 0.9, "integrated_gradients": 0.8}, "too few distinct texts: 19"),
@@ -301,10 +306,10 @@ def test_twenty_texts_in_each_half_are_enough():
 
 def only(results, key, rows):
     """The same, but this map has no numbers of the other texts."""
-    table = results.tables["instead"].to_pandas()
+    table = results.tables["better_maps"].to_pandas()
     missing = ~np.isin(table["row"], rows)
     table.loc[missing, [f"{what}_{key}" for what in MEASURED]] = np.nan
-    results.tables["instead"] = pa.Table.from_pandas(table, preserve_index=False)
+    results.tables["better_maps"] = pa.Table.from_pandas(table, preserve_index=False)
     return results
 
 
@@ -349,31 +354,31 @@ def test_integrated_gradients_are_asked_of_fewer_texts_than_the_gradient(count):
     evidence = evidence_of(
         small_model("lstm"), random_texts([9] * 12), FEW, integrated_gradients_instances=count
     )
-    found = evidence.table("instead").to_pandas()
+    found = evidence.table("better_maps").to_pandas()
     sampled = evidence.table("integrated_gradients")["importance"].is_valid().to_numpy()
     assert sampled.sum() == count
-    assert (found["found_integrated_gradients"].notna() == sampled).all()
-    assert found["found_gradient"].notna().all()
+    assert (found["mass_integrated_gradients"].notna() == sampled).all()
+    assert found["mass_gradient"].notna().all()
     assert set(found["chooses"]) == {0, 1}
 
 
 def test_a_sharper_map_in_a_worse_order_is_not_offered():
     results = judged(trial=0.5, gradient=0.2, integrated_gradients=0.0)
-    table = results.tables["instead"].to_pandas()
-    table["found_gradient"] += 0.5  # finds more, and could find much more
+    table = results.tables["better_maps"].to_pandas()
+    table["mass_gradient"] += 0.5  # finds more, and could find much more
     table["largest_gradient"] = 1.0 + table["largest_gradient"]
-    table["found_integrated_gradients"] = 0.1
-    results.tables["instead"] = pa.Table.from_pandas(table, preserve_index=False)
+    table["mass_integrated_gradients"] = 0.1
+    results.tables["better_maps"] = pa.Table.from_pandas(table, preserve_index=False)
     found = finding_of(results)
     assert "gradient × input: not certainly nearer to its best order" in found.reading
 
 
 def test_chosen_is_what_does_better_on_the_choosing_half_whatever_the_others_say():
     results = judged(gradient=0.5, integrated_gradients=0.4)
-    table = results.tables["instead"].to_pandas()
+    table = results.tables["better_maps"].to_pandas()
     judging = table["chooses"] == 0
-    table.loc[judging, "found_integrated_gradients"] += 0.3
-    results.tables["instead"] = pa.Table.from_pandas(table, preserve_index=False)
+    table.loc[judging, "mass_integrated_gradients"] += 0.3
+    results.tables["better_maps"] = pa.Table.from_pandas(table, preserve_index=False)
     assert judge(results)[0].key == "gradient"
 
 
@@ -393,9 +398,9 @@ def test_the_norm_of_the_gradient_is_called_so():
 
 
 def test_the_mixed_map_is_shown_where_it_is_not_withheld():
-    heat_maps = registered()["instead"].heat_maps
-    assert heat_maps({"instead": {"mix": None}}) == []
-    (shown,) = heat_maps({"instead": {"mix": [0.5, 0.5]}})
+    heat_maps = registered()["better_maps"].heat_maps
+    assert heat_maps({"better_maps": {"head_mixture": None}}) == []
+    (shown,) = heat_maps({"better_maps": {"head_mixture": [0.5, 0.5]}})
     assert shown.kind == "attention"
     assert shown.weights == [0.5, 0.5]
 
@@ -407,15 +412,15 @@ def test_the_figure_of_weights_has_a_cell_per_head_and_the_shuffled_ones_beside(
         model=TransformerSettings(source="x"),
         audit=FEW,
     )
-    tables = {name: tiny.table(name) for name in ("instances", "mix", "instead")}
+    tables = {name: tiny.table(name) for name in ("instances", "head_mixture", "better_maps")}
     audit = Audit(settings, tiny.model.classes, tables, [], {})
     (figure,) = mixed(audit)
     cells = next(x for x in figure.spec["datasets"].values() if "strength" in x[0])
     heads = [m for m in tiny.model.maps() if m.view == "row" and m.head is not None]
     assert len(cells) == 2 * len(heads)
     assert figure.n.startswith(f"n = {len(tiny.split)} texts")
-    none = tables["mix"].to_pandas().assign(mixed=0.0, mixed_shuffled=0.0)
-    audit.tables["mix"] = pa.Table.from_pandas(none, preserve_index=False)
+    none = tables["head_mixture"].to_pandas().assign(mixed=0.0, mixed_shuffled=0.0)
+    audit.tables["head_mixture"] = pa.Table.from_pandas(none, preserve_index=False)
     assert mixed(audit) == []
 
 
@@ -423,7 +428,7 @@ def test_the_figure_of_weights_has_a_cell_per_head_and_the_shuffled_ones_beside(
 
 
 def weight_of(evidence, view, layer, head):
-    mix = evidence.table("mix").to_pandas()
+    mix = evidence.table("head_mixture").to_pandas()
     of = (mix.view == view) & (mix.layer == layer) & (mix["head"] == head)
     return float(mix.mixed[of].iloc[0])
 
@@ -446,9 +451,9 @@ def test_the_one_faithful_head_gets_all_the_weight():
     evidence = planted_evidence("faithful", seed=0, texts=60, head=1)
     assert weight_of(evidence, "row", 1, 0) > 0.95
     candidates = {one.key: one for one in judge(results_of(evidence))}
-    assert candidates["mix"].withheld == ""
-    assert candidates["mix"].share > 0.9
-    shown = evidence.table("instead")["mix"].to_pylist()
+    assert candidates["head_mixture"].withheld == ""
+    assert candidates["head_mixture"].share > 0.9
+    shown = evidence.table("better_maps")["head_mixture"].to_pylist()
     assert [len(heat) for heat in shown] == [len(text) for text in evidence.texts]
     assert found_by(evidence).because.startswith("show ")
 
@@ -460,10 +465,10 @@ def test_heads_are_found_where_they_are_faithful_and_not_where_none_is():
     # A random head that draws to some deciding words by luck is better than another: mixes of such are right.
     for seed in range(20):
         faithful = planted_evidence("faithful", seed, texts=60, head=1)
-        mix = next(one for one in judge(results_of(faithful)) if one.key == "mix")
+        mix = next(one for one in judge(results_of(faithful)) if one.key == "head_mixture")
         found += weight_of(faithful, "row", 1, 0) > 0.95 and not mix.withheld
         none = planted_evidence("irrelevant", seed, texts=60, head=1)
-        mix = next(one for one in judge(results_of(none)) if one.key == "mix")
+        mix = next(one for one in judge(results_of(none)) if one.key == "head_mixture")
         mixes += not mix.withheld
         noise = shuffled_leave_one_out(faithful, seed)
         offers += found_by(noise).because != ""

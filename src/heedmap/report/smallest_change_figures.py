@@ -17,12 +17,13 @@ AGAINST = Axis("mass on words against the answer", 0, 1, 40, QUARTERS, (0, "none
 
 def bent(audit: AuditResult) -> list[Figure]:
     """Draw how much mass must be moved before the answer changes."""
-    if "bending" not in audit.tables:
+    if "smallest_change" not in audit.tables:
         return []
-    searched = is_searched(audit.tables["bending"].column_names)
+    searched = is_searched(audit.tables["smallest_change"].column_names)
     method_text = "at most: by line searches" if searched else "exactly"
     return _own_and_shuffled(
-        audit, (("bending", "least_tvd"), ("bending", "shuffled_least_tvd")), MASS, "bending",
+        audit, (("smallest_change", "least_tvd"), ("smallest_change", "shuffled_least_tvd")), MASS,
+        "smallest-change",
         f"How far must the map be bent? ({method_text})",
         "The least share of the map's mass that must be moved before the model gives another answer. Texts "
         "whose answer no weights change, as far as was found, are left out.",
@@ -32,11 +33,11 @@ def bent(audit: AuditResult) -> list[Figure]:
 
 def relative_freedom(audit: AuditResult) -> list[Figure]:
     """Draw the freedom at the same prediction as a share of each text's own maximum."""
-    if "bending" not in audit.tables:
+    if "smallest_change" not in audit.tables:
         return []
     exact = len(audit.classes) == 2
     return _own_and_shuffled(
-        audit, (("bending", "jsd_share_pairs"), ("bending", "shuffled_jsd_share_pairs")), SHARE,
+        audit, (("smallest_change", "jsd_share_pairs"), ("smallest_change", "shuffled_jsd_share_pairs")), SHARE,
         "relative-freedom",
         "How free is the map while the answer stays?",
         f"The largest JSD from the map within {epsilon(audit):g} of the prediction"
@@ -47,7 +48,7 @@ def relative_freedom(audit: AuditResult) -> list[Figure]:
 def against(audit: AuditResult) -> list[Figure]:
     """Draw the share of the map's mass on words that speak against the prediction."""
     return _own_and_shuffled(
-        audit, (("sign", "against"), ("baselines", "against_shuffled")), AGAINST, "against",
+        audit, (("opposing_mass", "against"), ("baselines", "against_shuffled")), AGAINST, "against",
         "How much of the map is on words against the answer?",
         "The share of the map's mass on words whose removal makes the answer likelier. Shuffled: the same "
         "asked of shuffled weights, and of what the words say under them, on a sample of the texts.",
