@@ -1,6 +1,7 @@
 """Which file imports which: read from the source, imports for types included."""
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -38,21 +39,41 @@ def graph():
     return import_graph(SOURCE)
 
 
-def test_no_circle_of_files_passes_through_the_experiments(graph):
-    room = "heedmap.experiments"
-    inside = {module: names for module, names in graph.items() if module.startswith(room)}
-    assert f"{room}.findings" in inside[f"{room}.questions.agreement"], "imports are found at all"
-    # A circle may leave the room, so the whole graph is searched from here.
-    reached, waiting = set(), [*inside]
-    while waiting:
-        module = waiting.pop()
-        if module not in reached:
-            reached.add(module)
-            waiting += graph[module]
+def rooms_of(module):
+    """The room of a module and those around it, as the page writes them."""
+    path = SOURCE / Path(*module.split("."))
+    folders = path if path.is_dir() else path.parent
+    inner = folders.relative_to(SOURCE / "heedmap").parts
+    return ["/".join(inner[: i + 1]) + "/" for i in range(len(inner))]
+
+
+def test_no_circle_of_files_imports_itself(graph):
+    assert "heedmap.experiments.findings" in graph["heedmap.experiments.questions.agreement"]
     try:
-        TopologicalSorter({module: graph[module] for module in reached}).prepare()
+        TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_rooms_import_only_rooms_below_them_on_the_architecture_page(graph):
+    page = (SOURCE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    order = re.findall(r"^\| `(\w+/)`", page, re.M)  # rooms in rooms are not ordered
+    above, count = [], 0
+    for module, imported in graph.items():
+        for name in imported:
+            (room, *_), (other, *_) = rooms_of(module) or [""], rooms_of(name) or [""]
+            if room and other and room != other:
+                count += 1
+                above += [(module, name)] * (order.index(room) > order.index(other))
+    assert count > 1000, "imports are found at all"
+    assert not above
+
+
+def test_every_room_is_on_the_architecture_page_and_every_room_on_it_exists(graph):
+    page = (SOURCE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    papers = re.compile("papers/.+")
+    rooms = {room for module in graph for room in rooms_of(module) if not papers.match(room)}
+    assert set(re.findall(r"^\| `([\w/]+/)`", page, re.M)) == rooms
 
 
 def test_no_method_of_the_experiments_imports_a_question(graph):
