@@ -17,9 +17,12 @@ def calibrate_command(
     *,
     data: opt.Data = None,
     given: opt.Given,
-    seeds: Annotated[int, typer.Option(min=1, help="Plants of each family and kind of model.")] = 6,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Planted models of each family and kind of model.")
+    ] = 6,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, each of one thread. [one per core]")
+        int | None,
+        typer.Option(min=1, help="Number of processes, each of one thread. [one per core]"),
     ] = None,
     out: opt.Out = None,
     as_json: Json = False,

@@ -24,15 +24,15 @@ def check_command(
         str,
         typer.Option(
             "--dtype",
-            help="Of the weights. [float32]",
+            help="Number format of the weights. [float32]",
             show_default=False,
             **opt.one_of("float32", "bfloat16", "float16"),
         ),
     ] = "float32",
     as_json: Json = False,
 ) -> None:
-    """Shake hands with a classifier: is its attention read and replaced exactly?"""
-    with working("shaking hands"):
+    """Verify a classifier: is its attention read and replaced exactly?"""
+    with working("verifying the model"):
         from heedmap.huggingface.loading import load_classifier
         from heedmap.huggingface.verification import verify
 

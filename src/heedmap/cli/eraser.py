@@ -27,11 +27,16 @@ def eraser_command(
     *,
     ranking: Annotated[
         str | None,
-        typer.Option("--ranking", help="Of a run: attention, gradient, ... [attention]"),
+        typer.Option(
+            "--ranking",
+            help="Ranking of a run to export: attention, gradient, leave_one_out, ... [attention]",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="The file. [RUN/eraser-RANKING.jsonl]", parser=opt.file),
+        typer.Option(
+            "--out", help="File of the predictions. [RUN/eraser-RANKING.jsonl]", parser=opt.file
+        ),
     ] = None,
     data: opt.Data = None,
     given: opt.Given,

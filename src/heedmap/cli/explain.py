@@ -24,7 +24,7 @@ QUERY = "The question or hypothesis that a model of pairs reads the text given."
 DATA = "A CSV, JSONL, Parquet or Excel file (.gz too) of texts, which need no labels."
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".parquet", ".xlsx", ".txt", ".gz")
 LONGEST_NAME = 256
-FORMAT = "text for people; csv, a row per token; json. [text; of --data csv]"
+FORMAT = "Format of the output: text for people, csv with a row per token, or json. [text; csv with --data]"
 
 
 @opt.with_options(READING)
@@ -34,13 +34,22 @@ def explain_command(
     query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
     data: Annotated[Path | None, typer.Option("--data", help=DATA)] = None,
     text_column: Annotated[
-        str | None, typer.Option("--text-column", help="Of --data, or several: a,b. [guessed]")
+        str | None,
+        typer.Option(
+            "--text-column",
+            help="Column of the text in --data, or several to join: title,content. [guessed]",
+        ),
     ] = None,
     query_column: Annotated[
-        str | None, typer.Option("--query-column", help="Of --data, for a model of pairs.")
+        str | None,
+        typer.Option(
+            "--query-column",
+            help="Column of the question or hypothesis in --data, for a model of pairs.",
+        ),
     ] = None,
     id_column: Annotated[
-        str | None, typer.Option("--id-column", help="Of --data: the texts' own ids. [guessed]")
+        str | None,
+        typer.Option("--id-column", help="Column of the texts' own ids in --data. [guessed]"),
     ] = None,
     *,
     given: opt.Given,

@@ -14,31 +14,39 @@ if TYPE_CHECKING:
 
 
 def figures_command(
-    folder: Annotated[Path, typer.Argument(help="An audited run, or a reproduction.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of an audited run or of a reproduction.")],
     formats: Annotated[
-        str, typer.Option("--format", help="Of pdf, svg, png; with commas between them.")
+        str, typer.Option("--format", help="File formats, separated by commas: pdf, svg, png.")
     ] = "pdf",
     only: Annotated[
         str | None,
-        typer.Option("--only", help="Keys of --list, with commas between them. [every figure]"),
+        typer.Option(
+            "--only", help="Figures to write, separated by commas, by their names in --list. [all]"
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="A folder. [RUN/figures]", parser=opt.folder)
+        Path | None,
+        typer.Option("--out", help="Folder of the files. [RUN/figures]", parser=opt.folder),
     ] = None,
     width: Annotated[
-        str, typer.Option("--width", help="Of column, page (84 and 178 mm), or millimetres.")
+        str,
+        typer.Option(
+            "--width",
+            help="Width of a figure: column (84 mm), page (178 mm), or a number of millimetres.",
+        ),
     ] = "column",
     bare: Annotated[
         bool,
         typer.Option(
-            "--bare", help="Title, n and notes to NAME.txt, a caption, not in the picture."
+            "--bare",
+            help="Write title, n and notes into NAME.txt, as a caption, instead of the figure.",
         ),
     ] = False,
     listed: Annotated[
-        bool, typer.Option("--list", help="Name the figures, and write nothing.")
+        bool, typer.Option("--list", help="List the names of the figures, and write nothing.")
     ] = False,
 ) -> None:
-    """Write each figure of a run's report as a file, a paper's column wide: title, legend and n drawn in."""
+    """Write each figure of a run's report as a file for a paper, with its title, its legend and n."""
     from heedmap.report.export import WIDTHS, choose, export
 
     figures, keys = _figures(folder), None if only is None else _parts(only)

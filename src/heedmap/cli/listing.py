@@ -18,10 +18,10 @@ HEAD = ("date", "accuracy", "verdict", "run", "what")
 
 
 def list_command(
-    root: Annotated[Path, typer.Argument(help="Where to look.")] = DEFAULT,
+    root: Annotated[Path, typer.Argument(help="Folder to search.")] = DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """List the runs: when, how accurate, may the map be shown, where; also calibrations and reproductions."""
+    """List runs with date, accuracy, answer and folder, and calibrations and reproductions."""
     from heedmap.errors import InputError
     from heedmap.runs.listing import describe, list_runs
 

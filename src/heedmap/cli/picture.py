@@ -19,22 +19,27 @@ def picture_command(
     source: Annotated[str, typer.Argument(metavar="RUN|MODEL", help=SOURCE)],
     text: Annotated[str | None, typer.Argument(help=TEXT)] = None,
     text_option: Annotated[
-        str | None, typer.Option("--text", help="The text, as an option.")
+        str | None, typer.Option("--text", help="The text, given as an option.")
     ] = None,
     query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
     layer: Annotated[
         int | None,
         typer.Option(
-            "--layer", help="Shown first, and searched; -1 is the last. [the run's, or -1]"
+            "--layer",
+            help="Layer that is shown first and searched; -1 is the last. [the run's, or -1]",
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", help="Of shuffles, noise and search. [0]", min=0, max=2**63 - 1),
+        typer.Option(
+            "--seed", help="Seed of shuffles, noise and search. [0]", min=0, max=2**63 - 1
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="The page. [runs/pictures/MODEL-TEXT.html]", parser=opt.file),
+        typer.Option(
+            "--out", help="File of the page. [runs/pictures/MODEL-TEXT.html]", parser=opt.file
+        ),
     ] = None,
 ) -> None:
     """Draw one text's heat maps by layer and head: the model's own, uniform, shuffled and random keys, sparser

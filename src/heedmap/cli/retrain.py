@@ -38,7 +38,7 @@ def retrain_command(
     ] = None,
     given: opt.Given,
     workers: Annotated[
-        int | None, typer.Option(help="How many processes, each of one thread. [one per core]")
+        int | None, typer.Option(help="Number of processes, each of one thread. [one per core]")
     ] = None,
     as_json: Json = False,
 ) -> None:

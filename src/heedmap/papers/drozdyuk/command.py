@@ -22,33 +22,43 @@ NEEDS = """Drozdyuk et al. trained on a data set that they do not name (two clas
   heedmap reproduce drozdyuk --data reviews     the embedded corpus, to try it out
 It needs a text and a label column, a train split, and time: about 10 minutes per seed and activation on SST."""
 OPTIONS = {
-    "data": Option("A file, a folder, a Hub name, or reviews."),
-    "text_column": Option("The text's column. [guessed]"),
-    "label_column": Option("The label's column. [guessed]"),
-    "tokenizer": Option("words or spaces.", str, "words"),
-    "max_tokens": Option("Cut longer texts.", int, 254),
+    "data": Option("The texts: a file, a folder, a Hub name, or reviews."),
+    "text_column": Option("Column of the text. [guessed]"),
+    "label_column": Option("Column of the label. [guessed]"),
+    "tokenizer": Option(
+        "Split raw text into words, or tokenised text at its spaces.", str, "words"
+    ),
+    "max_tokens": Option("Cut texts of more tokens.", int, 254),
     "activations": Option(
-        "Of softmax, entmax15, sparsemax; with commas between them.",
+        "Functions that turn scores into weights, separated by commas: softmax, entmax15, sparsemax.",
         str,
         "softmax,entmax15,sparsemax",
     ),
-    "seeds": Option("How many: 0, 1, ...", int, 3),
+    "seeds": Option("Trainings of each model, with seeds 0, 1, ...", int, 3),
     **SAMPLES,
-    "model": Option("A trained classifier in place of the small transformer."),
-    "per_layer": Option("Adversaries of single layers too.", bool, False),
-    "pooling": Option("mean (over tokens) or first (the mark).", str, "mean"),
-    "epochs": Option("At most, of the transformer.", int, 20),
-    "learning_rate": Option("Of the transformer.", float, 1e-4),
-    "batch_size": Option("Texts a step.", int, 64),
-    "adversary_epochs": Option("Of each adversary.", int, 5),
-    "alpha": Option("Of the adversarial loss: 1 keeps accuracy only.", float, 0.5),
+    "model": Option("Audit this trained classifier instead of the paper's small transformer."),
+    "per_layer": Option("Train adversaries of single layers too.", bool, False),
+    "pooling": Option(
+        "What the classifier reads: the mean over the tokens, or the first token, which marks the start.",
+        str,
+        "mean",
+    ),
+    "epochs": Option("Maximum epochs of the transformer.", int, 20),
+    "learning_rate": Option("Adam learning rate of the transformer.", float, 1e-4),
+    "batch_size": Option("Texts per step.", int, 64),
+    "adversary_epochs": Option("Epochs of each adversary.", int, 5),
+    "alpha": Option(
+        "Share of the accuracy in the adversary's loss; at 1 its attention does not count.",
+        float,
+        0.5,
+    ),
     **running("[runs/drozdyuk-NAME]"),
 }
 
 
-@with_options("name", "What to call the data: sst, imdb, ...", OPTIONS)
+@with_options("name", "Name of the data in the result: sst, imdb, ...", OPTIONS)
 def command(name: str | None, values: Values) -> None:
-    """Is sparse attention a better explanation? Its Table 1 with seeds, distances and controls."""
+    """Ask whether sparse attention explains better: the paper's Table 1 with seeds, distances and controls."""
     if "data" not in values:
         say_what_is_needed(NEEDS, name)
         return

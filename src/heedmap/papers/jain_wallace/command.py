@@ -8,18 +8,22 @@ from heedmap.terminal.output import say
 from heedmap.terminal.progress import working
 
 OPTIONS = {
-    "data": Option("The data set, or a folder with one folder for each. [data/NAME]", Path),
-    "hub": Option("Read from the Hugging Face Hub what is not there.", bool, False),
-    "encoders": Option("Of lstm, average, cnn.", str, "lstm,average,cnn"),
-    "scores": Option("Of additive, dot.", str, "additive,dot"),
-    "seeds": Option("How many: 0, 1, ...", int, 3),
-    "rules": Option("The paper's, or those of its released code where they differ.", str, "paper"),
+    "data": Option(
+        "Folder of the data set, or a folder with one folder per data set. [data/NAME]", Path
+    ),
+    "hub": Option("Read data sets that are not in --data from the Hugging Face Hub.", bool, False),
+    "encoders": Option("Encoders, separated by commas.", str, "lstm,average,cnn"),
+    "scores": Option("Functions that score a word, separated by commas.", str, "additive,dot"),
+    "seeds": Option("Trainings of each model, with seeds 0, 1, ...", int, 3),
+    "rules": Option(
+        "Select the texts as the paper describes it, or as its released code does.", str, "paper"
+    ),
     **SAMPLES,
-    "instances": Option("Test texts to audit of each model.", int, 2000),
-    "vectors": Option("Word vectors: `word v1 v2 ...` a line, .gz too.", Path),
-    "epochs": Option("Other than the paper's.", int),
+    "instances": Option("Audit at most this many test texts of each model.", int, 2000),
+    "vectors": Option("File of word vectors: a line `word v1 v2 ...` per word, .gz too.", Path),
+    "epochs": Option("Passes over the training texts. [the paper's]", int),
     "baselines": Option(
-        "Variants of attention and none at all too, of lstm and additive: 4 trainings a seed.",
+        "Also train lstm, additive under variants of attention, and without any: 4 trainings per seed.",
         bool,
         False,
     ),
@@ -27,9 +31,11 @@ OPTIONS = {
 }
 
 
-@with_options("names", "Data sets; without any, they are listed.", OPTIONS, several=True)
+@with_options(
+    "names", "Data sets to reproduce; without any name, they are listed.", OPTIONS, several=True
+)
 def command(names: list[str] | None, values: Values) -> None:
-    """Every task, model and number: trains, audits, and prints ours beside the published numbers."""
+    """Train and audit the paper's models on its data sets, and print the numbers beside the published ones."""
     if not names:
         _list(values.get("data"))
         return

@@ -28,12 +28,12 @@ class Option(NamedTuple):
 
 
 SAMPLES = {
-    "train_texts": Option("A sample of the train split.", int),
-    "test_texts": Option("A sample of the test split, and of dev.", int),
+    "train_texts": Option("Sample this many training texts. [all]", int),
+    "test_texts": Option("Sample this many test texts, and this many dev texts. [all]", int),
 }
 RUNNING = {
-    "overwrite": Option("Replace what other settings made.", bool, False),
-    "workers": Option("How many processes, each of one thread. [one per core]", int),
+    "overwrite": Option("Replace results of other settings in --out.", bool, False),
+    "workers": Option("Number of processes, each of one thread. [one per core]", int),
 }
 
 

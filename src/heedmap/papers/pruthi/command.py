@@ -33,30 +33,38 @@ OF_TEXTS = (
     "train_texts", "test_texts",
 )  # fmt: skip
 OPTIONS = {
-    "data": Option("A file, a folder, a Hub name or an embedded corpus."),
-    "forbidden": Option("Impermissible words: he,she,... or a file. [the task's]"),
-    "models": Option("Of embedding, bilstm, bert. [the first two]"),
-    "base": Option("What bert starts from: a folder, or a name on the Hub."),
-    "seeds": Option("Trainings of each kind. [5]", int),
-    "epochs": Option("Of each training. [the paper's]", int),
+    "data": Option("The texts: a file, a folder, a Hub name or an embedded corpus."),
+    "forbidden": Option("Impermissible words: he,she,..., or a file of them. [the task's]"),
+    "models": Option(
+        "Models to train, separated by commas: embedding, bilstm, bert. [embedding,bilstm]"
+    ),
+    "base": Option("Pretrained model that bert starts from: a folder, or a name on the Hub."),
+    "seeds": Option("Trainings of each model, with seeds 0, 1, ... [5]", int),
+    "epochs": Option("Epochs of each training. [the paper's]", int),
     "batch_size": Option("Texts per step; the paper's is 1. [8]", int),
-    "budget": Option("Of sequences: quick, or paper, the released size. [quick]"),
-    "source": Option("The source's column, or file ending. [en]", flag="--from"),
-    "target": Option("The target's column, or file ending. [de]", flag="--to"),
-    "links": Option("The column with links of words, as align_auto:en-de."),
-    "bert_epochs": Option("Of each fine-tuning. [4]", int),
-    "penalties": Option("λ, beside 0. [0.1,1]"),
-    "rule": Option("Which epoch is kept: paper or code. [paper]"),
+    "budget": Option("Size of the sequence tasks: quick, or paper for the released size. [quick]"),
+    "source": Option("Column or file ending of the source language. [en]", flag="--from"),
+    "target": Option("Column or file ending of the target language. [de]", flag="--to"),
+    "links": Option("Column of the links between words, such as align_auto:en-de."),
+    "bert_epochs": Option("Epochs of each fine-tuning of bert. [4]", int),
+    "penalties": Option(
+        "Strengths λ of the penalty, separated by commas; 0 is always trained. [0.1,1]"
+    ),
+    "rule": Option(
+        "Rule that chooses the epoch to keep: the paper's, or its released code's. [paper]"
+    ),
     **SAMPLES,
     **running("[runs/pruthi-TASK]"),
 }
 
 
 @with_options(
-    "task", "pronoun, occupation, sst-filler; copy, reverse, bigram-flip, translation.", OPTIONS
+    "task",
+    "Task: pronoun, occupation or sst-filler (texts); copy, reverse, bigram-flip or translation (sequences).",
+    OPTIONS,
 )
 def command(task: str | None, values: Values) -> None:
-    """Learning to deceive: the attention to words that may not be used, and the accuracy with and without."""
+    """Train models that use impermissible words and hide it, and measure attention and accuracy."""
     from heedmap.papers.pruthi.published import EPOCHS
     from heedmap.papers.pruthi.settings import SEQUENCE_TASKS, TASKS
 

@@ -22,24 +22,32 @@ NEEDS = """Serrano & Smith trained on four large data sets. Say which, and where
   heedmap reproduce serrano-smith --data reviews       the embedded corpus, to try it out
 It needs a train split and time: about an hour per seed on 5000 texts of IMDB and two cores."""
 OPTIONS = {
-    "data": Option("A file, a folder, a Hub name, or reviews."),
-    "hub": Option("Read a known data set from the Hugging Face Hub.", bool, False),
-    "text_column": Option("The text's column, or several with commas. [guessed]"),
-    "label_column": Option("The label's column. [guessed]"),
-    "models": Option("Of han-rnn, han-cnn, han-none, flan-rnn, ... [all six]"),
-    "seeds": Option("How many: 0, 1, ...", int, 1),
+    "data": Option("The texts: a file, a folder, a Hub name, or reviews."),
+    "hub": Option("Read one of the paper's data sets from the Hugging Face Hub.", bool, False),
+    "text_column": Option("Column of the text, or several to join: title,content. [guessed]"),
+    "label_column": Option("Column of the label. [guessed]"),
+    "models": Option(
+        "Models, separated by commas: han-rnn, han-cnn, han-none, flan-rnn, flan-cnn, flan-none. [all six]"
+    ),
+    "seeds": Option("Trainings of each model, with seeds 0, 1, ...", int, 1),
     **SAMPLES,
-    "epochs": Option("At most; four times as many without an encoder. [the paper's]", int),
-    "learning_rate": Option("Of Adam. [the paper's]", float),
-    "most_sentences": Option("Of a text to learn from. [the paper's]", int),
-    "most_words": Option("Of a sentence to learn from. [the paper's]", int),
+    "epochs": Option(
+        "Maximum epochs; models without an encoder get four times as many. [the paper's]", int
+    ),
+    "learning_rate": Option("Adam learning rate. [the paper's]", float),
+    "most_sentences": Option("Maximum sentences of a training text. [the paper's]", int),
+    "most_words": Option("Maximum words of a sentence of a training text. [the paper's]", int),
     **running("[runs/serrano-smith-NAME]"),
 }
 
 
-@with_options("name", "Which data: imdb, imdb-stars, ag-news, 20news, yahoo, ...", OPTIONS)
+@with_options(
+    "name",
+    "Name of the data: imdb, imdb-stars, ag-news, 20news, yahoo, or one of your own.",
+    OPTIONS,
+)
 def command(name: str | None, values: Values) -> None:
-    """Is attention interpretable? Erase what is attended: six models, every ranking, the smallest sets."""
+    """Ask whether attention is interpretable: erase it in six models, along every ranking."""
     from heedmap.papers.serrano_smith.settings import RECIPES
 
     recipe = RECIPES.get(name or "")

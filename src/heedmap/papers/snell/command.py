@@ -36,25 +36,33 @@ NEEDS = """Snell et al. asked where attention comes from. Say which part:
   heedmap reproduce snell multihead                 do heads that fail alone learn together? 15 minutes
   heedmap reproduce snell copying --budget paper    the released code's size, 20 seeds; hours"""
 OPTIONS = {
-    "budget": Option("quick or paper, the released code's size.", str, "quick"),
-    "seeds": Option("Trainings of each kind. [8; 20]", int),
-    "steps": Option("Where trainings that have not learned end. [400; 1000]", int),
-    "variant_seeds": Option("Trainings of each variant of the model. [2; 5]", int),
-    "data": Option("A file, a folder, a Hub name, or reviews."),
-    "dataset": Option("Which data set that is, with its rules: sst, imdb, ag_news."),
-    "source": Option("The source's column, or file ending. [de]", flag="--from"),
-    "target": Option("The target's column, or file ending. [en]", flag="--to"),
-    "links": Option("A column with links of words, as align_auto:en-de."),
-    "gold": Option("Other sentences, whose words people linked."),
-    "gold_links": Option("Their column. [sure:FROM-TO]"),
+    "budget": Option(
+        "Size of the trainings: quick, or paper for that of the released code.", str, "quick"
+    ),
+    "seeds": Option("Trainings of each kind, with seeds 0, 1, ... [8; paper 20]", int),
+    "steps": Option(
+        "Stop a training that has not learned after this many steps. [400; paper 1000]", int
+    ),
+    "variant_seeds": Option("Trainings of each variant of the model. [2; paper 5]", int),
+    "data": Option("The texts: a file, a folder, a Hub name, or reviews."),
+    "dataset": Option("Read the data as a paper's data set: sst, imdb, ag_news."),
+    "source": Option("Column or file ending of the source language. [de]", flag="--from"),
+    "target": Option("Column or file ending of the target language. [en]", flag="--to"),
+    "links": Option("Column of the links between words, such as align_auto:en-de."),
+    "gold": Option(
+        "Further sentence pairs, whose words people linked: a file, a folder or a Hub name."
+    ),
+    "gold_links": Option("Column of the links in --gold. [sure:FROM-TO]"),
     **SAMPLES,
     **running("[runs/snell-PART]"),
 }
 
 
-@with_options("part", "Which part: classification, translation, copying, multihead.", OPTIONS)
+@with_options(
+    "part", "Part of the paper: classification, translation, copying, multihead.", OPTIONS
+)
 def command(part: str | None, values: Values) -> None:
-    """Where does attention come from? From relevance under uniform attention; and learning to copy."""
+    """Ask where attention comes from: relevance under uniform attention, and how models learn to copy."""
     budget, data = values.pop("budget"), values.pop("data", None)
     if budget not in BUDGETS:
         raise InputError(f"--budget: expected {' or '.join(BUDGETS)}, got {budget}")

@@ -18,21 +18,23 @@ NEEDS = """Wiegreffe & Pinter trained on Jain & Wallace's data sets of two class
   heedmap reproduce wiegreffe-pinter --data reviews     the embedded corpus, to try it out
 It trains some 80 models: an hour and a half of two cores on SST with --seeds 5 --adversary-epochs 30."""
 OPTIONS = {
-    "data": Option("A file, a folder, a Hub name, or reviews."),
-    "seeds": Option("Trainings of each kind. [8]", int),
-    "epochs": Option("Of each training. [8]", int),
-    "vectors": Option("Word vectors: a line `word v1 v2 ...` per word, .gz too."),
-    "lambdas": Option("Of the adversaries, twice the paper's; with commas."),
-    "adversary_epochs": Option("At most. [80]", int),
-    "patience": Option("Epochs without a better adversary. [10]", int),
+    "data": Option("The texts: a file, a folder, a Hub name, or reviews."),
+    "seeds": Option("Trainings of each kind, with seeds 0, 1, ... [8]", int),
+    "epochs": Option("Epochs of each training. [8]", int),
+    "vectors": Option("File of word vectors: a line `word v1 v2 ...` per word, .gz too."),
+    "lambdas": Option(
+        "Strengths of the adversaries' penalty; twice the paper's λ. [0.0001,0.0003,0.001,0.002,0.01]"
+    ),
+    "adversary_epochs": Option("Maximum epochs of each adversary. [80]", int),
+    "patience": Option("Stop an adversary after this many epochs without a better one. [10]", int),
     **SAMPLES,
     **running("[runs/wiegreffe-pinter-NAME]"),
 }
 
 
-@with_options("name", "Which data: sst, imdb, ag-news, 20news, diabetes, anemia.", OPTIONS)
+@with_options("name", "Name of the data: sst, imdb, ag-news, 20news, diabetes, anemia.", OPTIONS)
 def command(name: str | None, values: Values) -> None:
-    """Attention is not not explanation: uniform weights, seeds, guided models, trained adversaries."""
+    """Compare a model with uniform weights, other seeds, guided models and trained adversaries."""
     from heedmap.papers.wiegreffe_pinter.settings import DATA
 
     if "data" not in values:
