@@ -115,8 +115,8 @@ def test_every_map_finds_what_it_finds_by_definition(tiny):
             assert (one.view, one.layer) == (m.view, m.layer)
             assert one.head == m.head or (np.isnan(one.head) and m.head is None)
         expected = [np.dot(h, left[row]) / (h.sum() * sum(left[row])) for h in heat]
-        assert of_text.found.to_numpy() == pytest.approx(expected, rel=1e-4)
-    assert mix[mix.row == 44].found.isna().all()  # a single word
+        assert of_text.mass.to_numpy() == pytest.approx(expected, rel=1e-4)
+    assert mix[mix.row == 44].mass.isna().all()  # a single word
 
 
 def test_weights_are_those_of_the_direct_fit_to_the_choosing_half(tiny):
@@ -138,7 +138,7 @@ def test_weights_are_those_of_the_direct_fit_to_the_choosing_half(tiny):
     assert one.mixed_shuffled.sum() == pytest.approx(1)
     assert one.single_shuffled.sum() == pytest.approx(1)
     on_choosing = mix[mix.row.isin(rows)].groupby(["view", "layer", "head"], dropna=False)
-    best = on_choosing.found.mean().idxmax()
+    best = on_choosing.mass.mean().idxmax()
     (chosen,) = one[one.single == 1].itertuples()
     assert (chosen.view, chosen.layer) == best[:2]
 
@@ -150,7 +150,7 @@ def test_what_the_candidates_find_is_the_mixture_of_what_their_maps_find(tiny):
         ("mass_head_mixture", "mixed"), ("mass_single", "single"),
         ("null_mix", "mixed_shuffled"), ("null_single", "single_shuffled"),
     ):  # fmt: skip
-        expected = (mix.found * mix[weight]).groupby(mix.row).sum(min_count=1)
+        expected = (mix.mass * mix[weight]).groupby(mix.row).sum(min_count=1)
         defined = found[name].notna()
         assert defined.sum() == 48
         assert found[name][defined].to_numpy() == pytest.approx(expected[defined], rel=1e-3)
@@ -251,7 +251,7 @@ def finding_of(results):
 
 
 def test_the_best_is_offered_with_its_share_and_the_one_of_attention_beside_it():
-    results = judged(gradient=0.4, integrated_gradients=0.8, mix=0.6, single=0.5)
+    results = judged(gradient=0.4, integrated_gradients=0.8, head_mixture=0.6, single=0.5)
     found = finding_of(results)
     assert [one.key for one in judge(results)] == [
         "integrated_gradients",
@@ -386,12 +386,6 @@ def test_the_share_of_a_map_that_is_worse_than_chance_has_its_whole_interval():
     """It was cut at 0, so that its upper end lay below its lower one."""
     found = finding_of(judged(trial=-0.9, gradient=-0.4, integrated_gradients=-0.5))
     assert found.relative.low < found.relative.share < found.relative.high < 0
-
-
-def test_the_norm_of_the_gradient_is_called_so():
-    settings = AuditSettings(gradient_form="norm")
-    results = judged(gradient=0.9, integrated_gradients=0.8, settings=settings)
-    assert judge(results)[0].name == "the norm of the gradient"
 
 
 # --- the page ---------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ TABLE = [
     # words
     *((AUDIT, option, value) for value in ("", "x", "words ")
       for option in ("--encoder", "--score", "--normaliser", "--tokenizer", "--leave-one-out",
-                     "--gradient-form", "--gradient-path", "--gradient-of", "--rules", "--dataset")),
+                     "--gradient-path", "--gradient-of", "--rules", "--dataset")),
     *((MODEL, option, value) for value in ("", "x")
       for option in ("--head", "--view", "--long-texts", "--dtype", "--layer")),
     *((base, "--data", "") for base in (AUDIT, TRAIN, MODEL, SPARSE, JAIN)),

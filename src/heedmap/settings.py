@@ -435,10 +435,6 @@ class AuditSettings(Settings):
         "Quantity that is differentiated: the log-odds or the probability of the predicted class.",
         "log-odds",
     )
-    gradient_form: Literal["times-input", "norm"] = option(
-        "Importance of a word by its gradient: times the input, or the gradient's norm.",
-        "times-input",
-    )
     leave_one_out: Literal["remove", "mask"] = option(
         "Remove the word, or replace it by the mask token.", "remove"
     )

@@ -23,7 +23,6 @@ def gradient_importance(
     *,
     path: Literal["closed", "open"] = "closed",
     quantity: Literal["log-odds", "probability"] = "log-odds",
-    form: Literal["times-input", "norm"] = "times-input",
 ) -> Float[Tensor, "B T"]:
     """Return |Σ_e ∂y/∂x_te · x_te|, the derivative by the one-hot entry of the token's own word.
 
@@ -35,7 +34,6 @@ def gradient_importance(
         quantity: y is the log-odds of the predicted class, or (the paper's) its probability p. They differ by a
             positive factor p(1 − p), so the ranks are the same until p rounds to 1: then every gradient of p
             is 0 and tau undefined.
-        form: `norm` is ‖∂y/∂x_t‖ instead, which ignores the word's own vector.
     """
     embedded = model.embed(batch).detach().requires_grad_()
     imposed = trace.attention if path == "closed" else None
@@ -45,14 +43,10 @@ def gradient_importance(
     else:
         target = logits.softmax(-1).gather(-1, trace.predicted.unsqueeze(-1)).sum()
     (gradient,) = torch.autograd.grad(target, embedded)
-    if form == "times-input":
-        parts = gradient * embedded
-        sizes = model.on_tokens(parts.sum(-1), batch).detach().abs()
-        # The rounding error of a sum grows with the sizes of its parts, also where these cancel.
-        summed = model.on_tokens(parts.abs().sum(-1), batch).detach()
-    else:  # The squared norms of a word's sub-words sum to its squared norm.
-        sizes = model.on_tokens(gradient.square().sum(-1), batch).detach().sqrt()
-        summed = sizes
+    parts = gradient * embedded
+    sizes = model.on_tokens(parts.sum(-1), batch).detach().abs()
+    # The rounding error of a sum grows with the sizes of its parts, also where these cancel.
+    summed = model.on_tokens(parts.abs().sum(-1), batch).detach()
     return levelled(sizes, batch.mask, rounding_of(summed))
 
 

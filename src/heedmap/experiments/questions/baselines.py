@@ -212,14 +212,11 @@ def _under(
         replace(trace, attention=weights, logits=under)
         for weights, under in zip(weightings, logits, strict=True)
     ]
-    form = settings.gradient_form
     yield (
         "gradient",
         torch.stack(
             [
-                gradient_importance(
-                    model, batch, weighted_trace, quantity=settings.gradient_of, form=form
-                )
+                gradient_importance(model, batch, weighted_trace, quantity=settings.gradient_of)
                 for weighted_trace in traces
             ]
         ),
@@ -253,7 +250,6 @@ def _importances_of_twin(
             trace,
             path=settings.gradient_path,
             quantity=settings.gradient_of,
-            form=settings.gradient_form,
         ),
     )
     without = logits_without_each(model, batch, texts, settings.leave_one_out).to(trace.logits)

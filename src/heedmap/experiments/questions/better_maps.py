@@ -260,10 +260,7 @@ def judge(results: Results) -> list[Candidate]:
 
 def _names(results: Results) -> dict[str, str]:
     """Return the candidates' names by key."""
-    gradient = "gradient × input"
-    if results.settings.gradient_form == "norm":
-        gradient = "the norm of the gradient"
-    names = {"gradient": gradient, "integrated_gradients": "integrated gradients"}
+    names = {"gradient": "gradient × input", "integrated_gradients": "integrated gradients"}
     if "head_mixture" not in results.tables:
         return names
     maps = results.tables["head_mixture"].to_pandas().drop_duplicates(["view", "layer", "head"])

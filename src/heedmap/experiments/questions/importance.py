@@ -39,7 +39,7 @@ GRADIENT = Columns(
         **shared("row"),
         "importance": (
             "list per token, from 0",
-            "|gradient × input|, or the gradient's norm (`gradient_form`), of the predicted class's log-odds "
+            "|gradient × input| of the predicted class's log-odds "
             "or probability (`gradient_of`), through the attention or with it held fixed (`gradient_path`)",
         ),
     },
@@ -47,7 +47,7 @@ GRADIENT = Columns(
 
 
 def gradient(context: AuditContext) -> pa.Table:
-    """Return the gradient's size per token; the settings name its form, target and path."""
+    """Return the gradient's size per token; the settings name its target and path."""
     settings = context.settings
     importances = _Importances(len(context.split))
     for batch in context.batches_of(range(len(context.split)), shares=GRADIENT_SHARE):
@@ -58,7 +58,6 @@ def gradient(context: AuditContext) -> pa.Table:
             trace,
             path=settings.gradient_path,
             quantity=settings.gradient_of,
-            form=settings.gradient_form,
         )
         importances.add(batch, values)
     return text_table(context, {"importance": importances.array()})
