@@ -148,7 +148,7 @@ def test_what_the_candidates_find_is_the_mixture_of_what_their_maps_find(tiny):
     found, mix = tiny.table("better_maps").to_pandas(), tiny.table("head_mixture").to_pandas()
     for name, weight in (
         ("mass_head_mixture", "mixed"), ("mass_single", "single"),
-        ("null_mix", "mixed_shuffled"), ("null_single", "single_shuffled"),
+        ("null_head_mixture", "mixed_shuffled"), ("null_single", "single_shuffled"),
     ):  # fmt: skip
         expected = (mix.mass * mix[weight]).groupby(mix.row).sum(min_count=1)
         defined = found[name].notna()

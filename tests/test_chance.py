@@ -107,12 +107,12 @@ def test_the_importance_found_is_that_of_the_definition_and_at_most_that_of_sort
             for order in islice(permutations(range(len(weights))), 5040)
         ]
         share = weights @ importance / importance.sum()
-        assert found.found_leave_one_out[row] == pytest.approx(share)
+        assert found.mass_leave_one_out[row] == pytest.approx(share)
         assert found.largest_leave_one_out[row] >= share - 1e-12
         if len(weights) < 6:
             assert found.largest_leave_one_out[row] == pytest.approx(max(orders) / importance.sum())
             assert np.mean(orders) / importance.sum() == pytest.approx(1 / len(weights))
-    assert np.isnan(found.found_leave_one_out[0])  # one token
+    assert np.isnan(found.mass_leave_one_out[0])  # one token
 
 
 def test_of_two_words_chance_is_both_orders_alike():
@@ -151,7 +151,7 @@ def test_a_transformer_has_a_chance_level(view):
     texts = [["The", " acting", " is", " unbelievable"], ["It", " bored", " me", "."], ["A"]]
     table = evidence_of(tiny_classifier(view=view), texts).table("baselines").to_pandas()
     numbers = table.drop(index=2)
-    assert np.isfinite(numbers.filter(like="found_")).all(axis=None)
+    assert np.isfinite(numbers.filter(like="mass_")).all(axis=None)
     assert numbers.tau_twin_leave_one_out.notna().all()
 
 
@@ -217,7 +217,7 @@ def test_the_baselines_are_those_of_each_drawn_weighting_by_itself():
         random = dirichlet(trace.attention, trace.support, rngs)[None]
         for name, weightings in (("shuffled", shuffles), ("random", random)):
             shuffled = name == "shuffled"
-            kinds = ("tau", "importance_mass") if shuffled else ("tau",)
+            kinds = ("tau", "mass") if shuffled else ("tau",)
             against = []
             measures = (
                 MEASURE_NAMES if shuffled else ("gradient", "leave_one_out")
@@ -248,7 +248,7 @@ def test_the_baselines_are_those_of_each_drawn_weighting_by_itself():
                              for i, mask in enumerate(trace.mask.numpy())]  # fmt: skip
                     found["tau", m].append([tau_b(a, v) for a, v in pairs])
                     if shuffled:
-                        found["importance_mass", m].append(
+                        found["mass", m].append(
                             [(a * v).sum() / v.sum() for a, v in pairs]
                         )
             if shuffled:

@@ -71,7 +71,7 @@ def test_a_measure_that_finds_nothing_disagrees_too():
 
 
 @pytest.mark.parametrize(
-    ("options", "settings", "importance_mass", "wanted"),
+    ("options", "settings", "found", "wanted"),
     [
         ({}, OPEN, (0.9, 0.1, 0.5), set()),
         ({}, CLOSED, (0.9, 0.1, 0.5), {"path"}),

@@ -307,7 +307,7 @@ def test_a_findings_number_and_reading_are_those_of_its_table(key):
     assert finding.level == "for comparison"
     assert finding.meaning == meaning
     colon = (
-        "" if key.startswith("found_") else ":"
+        "" if key.startswith("mass_") else ":"
     )  # readings are adjectives, verbs, or none of these
     assert finding.because == f"{clause}{colon} {finding.reading}"
     assert finding.no_interval == ""
