@@ -211,4 +211,4 @@ def test_an_audit_says_which_of_its_texts_the_model_was_trained_on(tmp_path):
     result = hm.audit(run, permutations=5)
     assert result.about["also_in"] == {"train": 6, "dev": 4}
     for again in (result, hm.open_audit(tmp_path / "run")):
-        assert "other splits: 6 in train, 4 in dev (kept)" in printed(again)
+        assert "other splits too: 6 in train, 4 in dev (kept)" in printed(again)
