@@ -453,11 +453,12 @@ def test_the_one_faithful_head_gets_all_the_weight():
 
 
 @pytest.mark.slow
-def test_heads_are_found_where_they_are_faithful_and_not_where_none_is():
-    """Twenty seeds each; intervals of 95 % that must lie above 0 err once in forty."""
+@pytest.mark.parametrize("seeds", [3, pytest.param(20, marks=pytest.mark.exhaustive)])
+def test_heads_are_found_where_they_are_faithful_and_not_where_none_is(seeds):
+    """Intervals of 95 % that must lie above 0 err once in forty: at most in a tenth of the seeds."""
     found = offers = mixes = 0
     # A random head that draws to some deciding words by luck is better than another: mixes of such are right.
-    for seed in range(20):
+    for seed in range(seeds):
         faithful = planted_evidence("faithful", seed, texts=60, head=1)
         mix = next(one for one in judge(results_of(faithful)) if one.key == "head_mixture")
         found += weight_of(faithful, "row", 1, 0) > 0.95 and not mix.withheld
@@ -466,6 +467,6 @@ def test_heads_are_found_where_they_are_faithful_and_not_where_none_is():
         mixes += not mix.withheld
         noise = shuffled_leave_one_out(faithful, seed)
         offers += found_by(noise).because != ""
-    assert found >= 18
-    assert mixes <= 2
-    assert offers <= 2
+    assert found >= 0.9 * seeds
+    assert mixes <= 0.1 * seeds
+    assert offers <= 0.1 * seeds

@@ -128,8 +128,8 @@ def test_of_the_weights_themselves_nothing_else_is_said_than_before(audited, cap
     ("architecture", "missing"),
     [
         ("bert", {}),
-        ("gpt2", {}),
-        ("bloom", {"effective": 15}),
+        pytest.param("gpt2", {}, marks=pytest.mark.exhaustive),
+        pytest.param("bloom", {"effective": 15}, marks=pytest.mark.exhaustive),
         ("bart", {"rollout": 2, "flow": 2}),
     ],
 )

@@ -117,7 +117,10 @@ def documented():
             lines = [line.split("#")[0].strip() for line in block.splitlines()]
             commands = [line.removeprefix("heedmap ") for line in lines if line[:8] == "heedmap "]
             if commands:
-                yield pytest.param(commands, id=f"{page.stem}-{number}")
+                # Every paper's command runs in the tests of that paper, too.
+                slow = "exhaustive" if page.stem in ("reproductions", "retraining") else "slow"
+                marks = getattr(pytest.mark, slow)
+                yield pytest.param(commands, id=f"{page.stem}-{number}", marks=marks)
 
 
 def brief(command):
@@ -141,7 +144,6 @@ def few_plants(monkeypatch):
     monkeypatch.setattr(corpora, "FAMILIES", (written,))
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*too few to choose thresholds")
 @pytest.mark.usefixtures("few_plants")
 @pytest.mark.parametrize("commands", [*documented()])

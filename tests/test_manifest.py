@@ -406,7 +406,11 @@ BEFORE = {
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each try is a fork")
-@pytest.mark.parametrize("what", WORK)
+@pytest.mark.parametrize(
+    "what",
+    # The others take the same steps, which `test_protocol` kills at every operation, without torch.
+    [pytest.param(what, marks=[pytest.mark.exhaustive] * bool(BEFORE[what][1:])) for what in WORK],
+)
 def test_work_that_is_killed_at_any_file_operation_ends_the_same_when_done_again(tmp_path, what):
     def fresh():
         shutil.rmtree(root, ignore_errors=True)

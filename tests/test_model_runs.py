@@ -38,7 +38,14 @@ def texts(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("architecture", ["bert", "llama", "bart", "bloom", "xlnet"])
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        "bert",
+        "llama",
+        *(pytest.param(n, marks=pytest.mark.exhaustive) for n in ("bart", "bloom", "xlnet")),
+    ],
+)
 def test_any_architecture_goes_through_the_whole_audit(classifiers, texts, architecture, tmp_path):
     run = hm.open_model(classifiers / architecture, texts, out=tmp_path / "run")
     audit = hm.audit(run, **FEW)

@@ -22,7 +22,7 @@ TEXTS = ["a great film .", "bad plot", "the plot is bad .", "unwatchable films"]
 
 
 @pytest.mark.parametrize(
-    ("classes", "opposing_mass"),
+    ("classes", "sign"),
     [
         (["negative", "positive"], None),
         (["negative", "neutral", "positive"], None),

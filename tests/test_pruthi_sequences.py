@@ -199,7 +199,7 @@ def test_a_model_that_has_nothing_to_hide_decides_nothing(made):
     assert [claim.verdict for claim in found] == ["survives"] * 4
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_quick_copy_is_learned_and_its_attention_hidden(tmp_path):
     # Two of the quick budget's trainings, at half its length; what they show is the claim.
     settings = {**QUICK["sequences"], "epochs": 6, "seeds": 2, "penalties": (1.0,)}

@@ -99,7 +99,12 @@ def test_the_bar_moves_within_a_workers_cell():
     [
         (0, InputError, "0: expected this, got that; do so"),
         ("bug", RuntimeError, "bug: ZeroDivisionError: a bug"),
-        ("full", OSError, "[Errno 28] No space left on device: 'there'"),
+        pytest.param(
+            "full",
+            OSError,
+            "[Errno 28] No space left on device: 'there'",
+            marks=pytest.mark.exhaustive,
+        ),
     ],
 )
 def test_an_error_ends_the_sweep_and_its_workers(tmp_path, cell, error, said):
@@ -142,7 +147,9 @@ def test_a_script_needs_no_guard_against_its_own_workers(tmp_path):
     assert done.stdout == "begun\n['a', 'b']\n"
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(("number", "code"), [
+    (signal.SIGINT, 130), pytest.param(signal.SIGKILL, -9, marks=pytest.mark.exhaustive),
+])  # fmt: skip
 def test_workers_end_with_their_parent(tmp_path, number, code):
     command = [sys.executable, Path(__file__).with_name("sweep_cells.py"), tmp_path]
     with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as parent:

@@ -22,6 +22,7 @@ from heedmap.terminal.displays import TerminalBar
 from heedmap.terminal.output import cell, lenient, printable, show
 
 SLOW = pytest.mark.slow
+ONE_AND_OTHER = ["ascii", pytest.param("cp1252", marks=pytest.mark.exhaustive)]
 
 # What a label, a column, a file or a folder may be called.
 HOSTILE = {
@@ -126,7 +127,7 @@ def hostile_run(tmp_path_factory):
 
 
 @SLOW
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("encoding", ONE_AND_OTHER)
 @pytest.mark.parametrize(
     "arguments", [("report",), ("list",), ("figures", "--list"), ("audit", "--run")]
 )
@@ -164,7 +165,7 @@ def heedmap_raw(monkeypatch):
 
 
 @SLOW
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("encoding", ONE_AND_OTHER)
 def test_the_card_is_shown_from_python_on_any_pipe(monkeypatch, hostile_run, encoding):
     audit = hm.open_audit(hostile_run)
     out, _ = streams(monkeypatch, encoding)
@@ -175,7 +176,7 @@ def test_the_card_is_shown_from_python_on_any_pipe(monkeypatch, hostile_run, enc
 
 
 @SLOW
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("encoding", ONE_AND_OTHER)
 def test_a_process_whose_pipe_lacks_most_characters_prints_the_card_whole(hostile_run, encoding):
     command = [sys.executable, "-c", "from heedmap.cli import main; main()", "report", hostile_run]
     environment = os.environ | {"PYTHONIOENCODING": encoding}
@@ -278,7 +279,8 @@ def process(*arguments, within=None, **environment):
 
 
 @pytest.mark.parametrize("environment", [
-    {"PYTHONIOENCODING": "cp1252"}, {"PYTHONIOENCODING": "ascii"},
+    pytest.param({"PYTHONIOENCODING": "cp1252"}, marks=pytest.mark.exhaustive),
+    pytest.param({"PYTHONIOENCODING": "ascii"}, marks=pytest.mark.exhaustive),
     {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
 ])  # fmt: skip
 def test_a_process_of_a_poor_locale_lists_and_refuses(tmp_path, environment):

@@ -12,7 +12,8 @@ import psutil
 import pytest
 from conftest import WORDS
 
-pytestmark = pytest.mark.slow  # models are trained, and workers take seconds to start
+# Models are trained, and workers take seconds to start. In every run of the tests `test_sweep` kills some.
+pytestmark = pytest.mark.exhaustive
 
 COMMAND = (sys.executable, "-c", "from heedmap.cli import main; main()", "reproduce")
 WALLACE = (
@@ -53,12 +54,7 @@ def here(tmp_path_factory):
 
 @pytest.fixture(
     scope="module",
-    params=[
-        DROZDYUK,
-        # The same workers, for cells of other papers.
-        pytest.param(WALLACE, marks=pytest.mark.exhaustive),
-        pytest.param(PRUTHI, marks=pytest.mark.exhaustive),
-    ],
+    params=[DROZDYUK, WALLACE, PRUTHI],
     ids=lambda arguments: arguments[0],
 )
 def arguments(request):

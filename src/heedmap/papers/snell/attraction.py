@@ -187,7 +187,7 @@ def _seed_curve(attention: Float[Tensor, "N T"], other_models: Sequence[Record])
     curves, accuracies = [], []
     for record in other_models:
         agreements = matches(attention, record.values["attention"], record.mask)
-        checkpoints = [record.at(step) for step in _steps(other_models)]
+        checkpoints = [record.at(float(step)) for step in _steps(other_models)]
         curves.append(agreements[checkpoints])
         accuracies.append(record.accuracy[checkpoints])
     return np.mean(curves, axis=0), np.mean(accuracies, axis=0)
