@@ -18,10 +18,10 @@ from transformers import (
     LlamaForTokenClassification,
     PreTrainedTokenizerFast,
 )
+from wording import refused, warned
 
 from heedmap.data.texts import exchanged, shortened
 from heedmap.data.tokens import pieces
-from heedmap.errors import InputError
 from heedmap.huggingface.inputs import truncated
 from heedmap.huggingface.loading import load_classifier
 from heedmap.huggingface.opening import fitted_text, open_classifier
@@ -163,7 +163,7 @@ def test_attention_that_changes_with_the_length_is_refused(tmp_path):
     torch.manual_seed(0)
     words = tiny_tokenizer()
     words.model_max_length = 128
-    with pytest.raises(InputError, match="original_full"):
+    with refused("BigBirdForSequenceClassification", "129 positions", "128", "original_full"):
         verify(BigBirdForSequenceClassification(config).eval(), words)
 
 
@@ -212,7 +212,7 @@ def test_a_token_classifier_is_told_what_it_is(tmp_path):
 def test_attention_that_is_not_installed_gives_way_to_eager(gpt2, tmp_path):
     folder = shutil.copytree(gpt2, tmp_path / "model")
     change(folder, attn_implementation="flash_attention_2")
-    with pytest.warns(UserWarning, match="flash_attention_2, which cannot be used here"):
+    with warned("config.json", "flash_attention_2", "eager"):
         model, words = load_classifier(folder)
     assert verify(model, words).ok
 
@@ -236,7 +236,7 @@ def test_embeddings_that_return_more_than_vectors_are_refused():
         pad_token_id=0, max_position_embeddings=40,
     )  # fmt: skip
     model = transformers.IBertForSequenceClassification(config).eval()
-    with pytest.raises(InputError, match="return a tuple"):
+    with refused("IBertForSequenceClassification", "a tuple"):
         verify(model, tiny_tokenizer())
 
 

@@ -10,8 +10,8 @@ import torch
 from transformers import AlbertConfig, GPTJConfig, GPTJForSequenceClassification
 from transformers import AutoModelForSequenceClassification as Classifier
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from wording import refused
 
-from heedmap.errors import InputError
 from heedmap.huggingface.attention_hook import NAME, Call, Visitor, visiting, weighted_sum
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.logging import quiet
@@ -72,7 +72,7 @@ def test_architectures_without_weights_of_tokens_over_tokens_are_refused(name):
     row = architecture(name)
     model = row.build()
     before = model.config._attn_implementation
-    with pytest.raises(InputError, match="tokens over tokens"):
+    with refused("tokens over tokens", type(model).__name__, "heedmap support"):
         attach(model, row.tensors())
     assert model.config._attn_implementation == before
 
@@ -326,5 +326,5 @@ def test_a_model_that_only_reports_can_be_read_and_not_replaced(monkeypatch):
     _, taken, names = record(adapter, inputs)
     assert names == ["attentions.0", "attentions.1"]
     assert taken[0].shape == (3, 4, 9, 9)
-    with pytest.raises(InputError, match="only reports"), adapter.visiting(Copying()):
+    with refused(type(model).__name__), adapter.visiting(Copying()):
         say(model, inputs)

@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from babi_solvers import ours, tasks
+from wording import refused
 
 from heedmap.data.babi import Story
 from heedmap.data.babi_rows import read_official, read_stories, row_of, story_of
-from heedmap.errors import InputError
 
 TEXT = """\
 1 Mary moved to the bathroom.
@@ -55,64 +55,54 @@ def test_a_story_survives_the_official_layout(tmp_path):
 
 
 def test_a_task_without_a_file_is_named(official):
-    with pytest.raises(
-        InputError, match=r"one file named qa3_\*train.txt, got none; give the folder"
-    ):
+    with refused("qa3_*train.txt", "none"):
         read_official(official, 3)
 
 
 def test_two_files_for_one_split_are_named(official):
     (official / "qa2_again_train.txt").write_text(TEXT)
-    with pytest.raises(InputError, match=r"got qa2_again_train.txt and qa2_two-supporting"):
+    with refused("qa2_*train.txt", "qa2_again_train.txt and qa2_two-supporting-facts_train.txt"):
         read_official(official, 2)
 
 
 @pytest.mark.parametrize(
-    ("line", "text", "message"),
+    ("line", "text", "named"),
     [
-        (2, "1 Mary moved.\nJohn went.\n", "expected a number and a sentence, got 'John went.'"),
+        (2, "1 Mary moved.\nJohn went.\n", ["a number", "'John went.'"]),
+        (2, "1 Mary moved.\n3 John went.\n", ["expected 1", "got 3"]),
+        (1, "7 Mary moved.\n", ["expected 1", "got 7"]),
+        (2, "1 Mary moved.\n2 Where is Mary?\tbathroom\n", ["tab", r"'Where is Mary?\tbathroom'"]),
+        (2, "1 Mary moved.\n2 Where is Mary?\t\t1\n", ["tab", r"'Where is Mary?\t\t1'"]),
+        (2, "1 Mary moved.\n2 Where is Mary?\tbathroom\t3\n", ["above the question", "'3'"]),
+        (2, "1 Mary moved.\n2 Where is Mary?\tbathroom\tone\n", ["above the question", "'one'"]),
         (
             2,
-            "1 Mary moved.\n3 John went.\n",
-            "expected 1, the number .* got 3; put",
+            "1 Mary moved.\n2 Where is Mary?  bathroom 1\n",
+            ["tab", "'Where is Mary?  bathroom 1'"],
         ),
-        (1, "7 Mary moved.\n", "expected 1, the number .* got 7; put"),
-        (
-            2,
-            "1 Mary moved.\n2 Where is Mary?\tbathroom\n",
-            "expected question, answer and supporting",
-        ),
-        (2, "1 Mary moved.\n2 Where is Mary?\t\t1\n", "expected question, answer and supporting"),
-        (
-            2,
-            "1 Mary moved.\n2 Where is Mary?\tbathroom\t3\n",
-            "sentences above the question .* got '3'",
-        ),
-        (2, "1 Mary moved.\n2 Where is Mary?\tbathroom\tone\n", "got 'one'"),
-        (2, "1 Mary moved.\n2 Where is Mary?  bathroom 1\n", "with a tab between them"),
-        (2, "1 Mary moved.\n2 Where is Mary?\n", "with a tab between them"),
-        (3, "1 A b.\n2 Where?\tb\t1\n3 Where?\tb\t2\n", "sentences above the question .* got '2'"),
+        (2, "1 Mary moved.\n2 Where is Mary?\n", ["tab", "'Where is Mary?'"]),
+        (3, "1 A b.\n2 Where?\tb\t1\n3 Where?\tb\t2\n", ["above the question", "'2'"]),
     ],
 )
-def test_a_broken_file_is_named_with_its_line(tmp_path, line, text, message):
+def test_a_broken_file_is_named_with_its_line(tmp_path, line, text, named):
     path = tmp_path / "qa1_train.txt"
     path.write_text(text)
-    with pytest.raises(InputError, match=rf"qa1_train.txt, line {line}: .*{message}"):
+    with refused(f"qa1_train.txt, line {line}", *named):
         read_stories(path)
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "named"),
     [
         (b"", "no question"),
         (b"1 Mary moved.\n", "no question"),
-        (b"1 M\xe4ry\n", "not UTF-8; save"),
+        (b"1 M\xe4ry\n", "UTF-8"),
     ],
 )
-def test_a_file_without_a_question_or_in_another_encoding_is_named(tmp_path, content, message):
+def test_a_file_without_a_question_or_in_another_encoding_is_named(tmp_path, content, named):
     path = tmp_path / "qa1_train.txt"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=rf"qa1_train.txt: {message}"):
+    with refused("qa1_train.txt", named):
         read_stories(path)
 
 
@@ -130,30 +120,30 @@ def test_a_json_row_is_the_story_of_the_official_text(official):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
-        ({"story": "Sandra got the milk ."}, "story: expected a list of sentences, got 'Sandra"),
-        ({"story": []}, "story: expected a list of sentences"),
-        ({"story": ["Mary moved .", " "]}, "story: expected a list of sentences"),
-        ({"question": None}, "question: expected a text, got 'None'"),
-        ({"answer": ""}, "answer: expected a text"),
+        ({"story": "Sandra got the milk ."}, ["story", "'Sandra got the milk .'"]),
+        ({"story": []}, ["story", "'[]'"]),
+        ({"story": ["Mary moved .", " "]}, ["story", "['Mary moved .', ' ']"]),
+        ({"question": None}, ["question", "'None'"]),
+        ({"answer": ""}, ["answer", "''"]),
         (
             {"supporting": [2]},
-            r"supporting: expected a list of indices of sentences, from 0 to 1, got",
+            ["supporting", "0 to 1", "'[2]'"],
         ),
-        ({"supporting": [-1]}, "supporting: expected a list of indices"),
-        ({"supporting": [True]}, "supporting: expected a list of indices"),
-        ({"supporting": []}, "supporting: expected a list of indices"),
+        ({"supporting": [-1]}, ["supporting", "0 to 1", "'[-1]'"]),
+        ({"supporting": [True]}, ["supporting", "0 to 1", "'[True]'"]),
+        ({"supporting": []}, ["supporting", "0 to 1", "'[]'"]),
     ],
 )
-def test_a_json_row_that_is_no_story_is_refused(change, message):
-    with pytest.raises(InputError, match=message):
+def test_a_json_row_that_is_no_story_is_refused(change, named):
+    with refused(*named):
         story_of(ROW | change)
 
 
 def test_a_json_row_without_a_field_says_what_it_has():
     row = {name: value for name, value in ROW.items() if name != "answer"}
-    with pytest.raises(InputError, match=r"expected the field 'answer' \(a text\), got id, story"):
+    with refused("'answer'", "id, story, question, supporting"):
         story_of(row)
 
 
@@ -192,14 +182,14 @@ def test_sentences_without_a_mark_make_the_same_row():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
-        ({"sentences": []}, "k: expected words in the question and in every sentence"),
-        ({"sentences": [["a"], ["."]]}, "k: expected words in the question and in every sentence"),
-        ({"question": ["?"]}, "k: expected words in the question and in every sentence"),
-        ({"supporting": (0, 2)}, "k: expected supporting sentences from 0 to 1, got 0, 2"),
+        ({"sentences": []}, ["k: ", "words", "question", "sentence"]),
+        ({"sentences": [["a"], ["."]]}, ["k: ", "words", "question", "sentence"]),
+        ({"question": ["?"]}, ["k: ", "words", "question", "sentence"]),
+        ({"supporting": (0, 2)}, ["k: ", "0 to 1", "0, 2"]),
     ],
 )
-def test_a_story_that_makes_no_row_is_refused(change, message):
-    with pytest.raises(InputError, match=message):
+def test_a_story_that_makes_no_row_is_refused(change, named):
+    with refused(*named):
         row_of(replace(story_of(ROW), **change), "k")

@@ -3,10 +3,10 @@ import gzip
 import numpy as np
 import pytest
 import torch
+from wording import refused
 
 from heedmap.data.batches import Encoded, bucketed_batches, scatter_rows, sorted_batches
 from heedmap.data.vocabulary import EOS, SOS, UNK, Vocabulary, read_vectors
-from heedmap.errors import InputError
 
 
 def test_words_are_numbered_alphabetically_from_four_up():
@@ -73,21 +73,21 @@ def test_the_header_of_word2vec_is_passed_over(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"),
+    ("content", "named"),
     [
-        (None, "no such file"),
-        (b"", "no vectors"),
-        (b"a 1 2\nb 1 x\n", "line 2: expected a word and 2 finite numbers"),
-        (b"a 1 2\nb 1 2 3\n", "line 2: expected a word and 2 finite numbers"),
-        (b"a 1 2\nb 1\n", "line 2: expected a word and 2 finite numbers"),
-        (b"a 1 2\nb nan 1\n", "line 2: expected a word and 2 finite numbers"),
-        (b"c 1 2\n", "it has none of 2 words"),
-        (b"\xff\xfe", "not readable"),
+        (None, []),
+        (b"", ["vectors"]),
+        (b"a 1 2\nb 1 x\n", ["line 2", "2 finite numbers"]),
+        (b"a 1 2\nb 1 2 3\n", ["line 2", "2 finite numbers"]),
+        (b"a 1 2\nb 1\n", ["line 2", "2 finite numbers"]),
+        (b"a 1 2\nb nan 1\n", ["line 2", "2 finite numbers"]),
+        (b"c 1 2\n", ["2 words"]),
+        (b"\xff\xfe", []),
     ],
 )
-def test_bad_vectors_are_one_clear_line(tmp_path, content, expected):
+def test_bad_vectors_are_one_clear_line(tmp_path, content, named):
     path = tmp_path / "v.txt"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=expected):
+    with refused(path, *named):
         read_vectors(path, Vocabulary(["a", "b"]))

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import WORDS, contents
+from wording import stopped
 
 from heedmap.calibration.corpora import FAMILIES as CORPUS_FAMILIES
 from heedmap.experiments.rates import FILE, packaged_rates
@@ -45,7 +46,7 @@ def test_a_calibration_on_a_users_texts_is_resumed_and_used_by_a_later_audit(
     # Two plants are too few, which every command says.
     done = heedmap("calibrate", "--data", data, "--seeds", "1", "--workers", "1")
     assert done.code == 0, done.err
-    assert "2 planted models are too few to choose thresholds" in done.err
+    assert "2 planted models" in done.err
     assert "2 planted models, planted on synthetic texts and mine." in done.out
     folder = tmp_path / "runs" / "calibration-mine"
     written = contents(folder)
@@ -63,7 +64,8 @@ def test_a_calibration_on_a_users_texts_is_resumed_and_used_by_a_later_audit(
     options = ("--epochs", "1", "--encoder", "average", "--instances", "12")
     passed = heedmap("audit", "--data", data, *options, "--out", "runs/first")
     assert passed.code == 0
-    assert "passed over, for its 2 planted models are too few" in passed.err
+    assert "passed over" in passed.err
+    assert "2 planted models" in passed.err
     first = json.loads((tmp_path / "runs" / "first" / "findings.json").read_text())
     assert first["rates"]["name"] == packaged_rates().name
     own = packaged_rates().model_copy(update={"data": source_identity(str(data)), "name": "mine"})
@@ -87,25 +89,16 @@ def test_rates_of_another_version_of_the_rules_are_refused_by_an_audit(
     (tmp_path / "runs" / "calibration-mine" / FILE).write_text(old.to_json())
     options = ("--epochs", "1", "--encoder", "average", "--instances", "12", "--out", "runs/mine")
     done = heedmap("audit", "--data", data, *options)
-    assert done.code == 2
-    assert "version 0" in done.err
-    assert "heedmap calibrate" in done.err
+    stopped(done, FILE, "version 0", "heedmap calibrate")
 
 
-@pytest.mark.parametrize(
-    ("rows", "words", "said"),
-    [
-        (60, 9, "expected at least 100 texts of 8 words or more to plant on, got 4"),
-        (300, 5, "expected at least 100 texts of 8 words or more to plant on, got 0"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "words", "long"), [(60, 9, 40), (300, 5, 0)])
 def test_a_corpus_too_small_to_plant_on_is_one_line(
-    heedmap, tmp_path, monkeypatch, rows, words, said
+    heedmap, tmp_path, monkeypatch, rows, words, long
 ):
     monkeypatch.chdir(tmp_path)
     done = heedmap("calibrate", "--data", reviews(tmp_path, rows, words))
-    assert done.code == 2
-    assert said in done.err
+    stopped(done, "100 texts of 8 words", long)
     assert done.err.count("\n") == 1
     assert not (tmp_path / "runs").exists()
 
@@ -115,8 +108,7 @@ def test_a_class_that_never_occurs_is_refused(heedmap, tmp_path, monkeypatch):
     path = reviews(tmp_path, 300)
     path.write_text(path.read_text().replace(",1\n", ",0\n"))
     done = heedmap("calibrate", "--data", path)
-    assert done.code == 2
-    assert "expected at least two classes" in done.err
+    stopped(done, path, "two classes", "1 (0)")
 
 
 @pytest.mark.parametrize("option", [("--seeds", "0"), ("--workers", "0"), ("--seeds", "many")])

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from conftest import contents
 from made_rates import rates
+from wording import refused, warned
 
 from heedmap.calibration.calibrate import PAGE, calibrate
 from heedmap.calibration.choice import known
 from heedmap.calibration.families import FIRST_SEED, draw, families, plants
 from heedmap.calibration.measure import OTHER_MAPS, Measured, measure, read_measured
 from heedmap.calibration.page import families_text
-from heedmap.errors import InputError
 from heedmap.experiments.methods.rereading import WHAT
 from heedmap.experiments.rates import ALL, FILE, RULES, read_rates
 from heedmap.experiments.rule import Thresholds, answer
@@ -117,9 +117,9 @@ def test_plants_that_are_not_admitted_are_not_counted(tmp_path):
 def finished(tmp_path_factory):
     """The folder of a small calibration, its rates, and what it warned of."""
     out = tmp_path_factory.mktemp("calibration") / "small"
-    with pytest.warns(UserWarning, match="are too few to choose thresholds") as warned:
+    with warned("4 planted models", "--seeds") as notes:
         made = calibrate(out, families=SMALL, seeds=1, workers=1, progress=False)
-    return out, made, [str(one.message) for one in warned]
+    return out, made, [str(note.message) for note in notes]
 
 
 def test_a_calibration_writes_the_rates_that_it_returns_and_what_they_are_made_of(finished):
@@ -170,28 +170,26 @@ def test_a_calibration_replaces_no_larger_one(tmp_path):
     path = tmp_path / "large" / FILE
     path.write_text(rates().to_json())
     before = contents(tmp_path)
-    with pytest.raises(
-        InputError, match="holds a calibration of 100 planted models, more than the 4"
-    ):
+    with refused(tmp_path / "large", "100 planted models", "4", "--seeds", "--out"):
         calibrate(tmp_path / "large", families=SMALL, seeds=1, progress=False)
     assert path.read_bytes() == before[path.relative_to(tmp_path)]
 
 
 def test_a_calibration_shares_no_folder_with_a_run(tmp_path):
     (tmp_path / "settings.toml").write_text("")
-    with pytest.raises(InputError, match="holds a run; give the calibration a folder of its own"):
+    with refused(tmp_path, "a run"):
         calibrate(tmp_path, families=SMALL, seeds=1, progress=False)
     assert not (tmp_path / "numbers").exists()
 
 
 def test_files_that_heedmap_did_not_write_are_not_replaced(tmp_path):
     (tmp_path / PAGE).write_text("my notes")
-    with pytest.raises(InputError, match=PAGE):
+    with refused(tmp_path / PAGE, "a file"):
         calibrate(tmp_path, families=SMALL, seeds=1, progress=False)
     assert (tmp_path / PAGE).read_text() == "my notes"
 
 
 def test_an_unknown_family_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(InputError, match="expected families of plants, got 'none such'"):
+    with refused("'none such'"):
         calibrate(tmp_path / "out", families=("weights by value", "none such"), progress=False)
     assert not (tmp_path / "out").exists()

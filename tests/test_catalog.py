@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from wording import refused
 
 from heedmap.data.catalog import CATALOG
 from heedmap.data.load import load
@@ -137,16 +138,14 @@ def test_a_broken_story_is_named_with_its_row(tmp_path):
         "supporting": [5],
     }
     (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(InputError, match=r"train\.jsonl, row 1: supporting: expected a list"):
+    with refused("train.jsonl, row 1", "supporting", "'[5]'"):
         load(tmp_path, dataset="babi_qa1")
 
 
 def test_training_texts_of_one_class_are_refused_with_what_was_left_out(folder):
     rows = both([9, 10, 11], labels=(0, "positive"))
     rows = [{**row, "label": str(row["label"])} for row in rows]
-    with pytest.raises(
-        InputError, match=r"two classes.*got 1 \(negative\).*label positive is not .*: 3"
-    ):
+    with refused("two classes", "1 (negative)", "label positive", "SST", "3"):
         load(folder(train=rows, dev=rows, test=rows), dataset="sst")
 
 
@@ -157,7 +156,7 @@ def test_an_answer_that_is_not_among_the_candidates_is_refused_with_its_row(tmp_
         (place / "one.question").write_text(
             "http://x\n\n@entity1 met @entity2 .\n\n@placeholder met @entity2\n\n@entity7\n\n@entity1:A\n"
         )
-    with pytest.raises(InputError, match=r"one\.question.*@entity7"):
+    with refused("one.question", "'@entity7'"):
         load(tmp_path, dataset="cnn")
 
 
@@ -199,9 +198,7 @@ def test_a_sample_of_one_class_is_refused(tmp_path):
     rows = [{"text": "one two three four five six seven", "label": int(i == 0)} for i in range(60)]
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(
-        InputError, match="at least two classes in a sample of 5 texts of the training split"
-    ):
+    with refused("two classes", "5 texts", "1 (negative)"):
         load(tmp_path, dataset="sst", train_texts=5)
 
 
@@ -229,7 +226,7 @@ def test_a_data_set_that_is_not_there_says_what_it_needs(tmp_path, name):
 
 
 def test_an_unknown_data_set_is_refused_with_the_known_ones(tmp_path):
-    with pytest.raises(InputError, match=r"expected one of sst, imdb, .*got mnist"):
+    with refused("sst, imdb", "mnist"):
         load(tmp_path, dataset="mnist")
 
 

@@ -1,7 +1,7 @@
 import pytest
+from wording import refused
 
 from heedmap.data.cloze import read
-from heedmap.errors import InputError
 
 ARTICLE = "( @entity1 ) The @entity10 of @entity2 met @entity1 's Envoy ."
 
@@ -87,55 +87,54 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "named"),
     [
-        (question(answer="@entity7"), "among the entities of the article .*got '@entity7'"),
-        (question(article="no entity"), r"article \(none\), got '@entity2'"),
-        (question(answer="@entity"), "got '@entity'"),
-        (question(query="who met him ?"), "with @placeholder"),
-        (question(query=""), "with @placeholder"),
-        (question(names=[]), "expected its address"),
-        (question(article="two\nlines"), "expected its address"),
-        ("", "expected its address"),
-        ("just a text", "expected its address"),
+        (question(answer="@entity7"), ["(@entity1, @entity10, @entity2)", "'@entity7'"]),
+        (question(article="no entity"), ["(none)", "'@entity2'"]),
+        (question(answer="@entity"), ["(@entity1, @entity10, @entity2)", "'@entity'"]),
+        (question(query="who met him ?"), ["@placeholder", "'who met him ?'"]),
+        (question(query=""), ["@placeholder", "''"]),
+        (question(names=[]), ["address"]),
+        (question(article="two\nlines"), ["address"]),
+        ("", ["address"]),
+        ("just a text", ["address"]),
     ],
 )
-def test_a_broken_file_is_refused_by_its_name_in_one_line(tmp_path, text, said):
+def test_a_broken_file_is_refused_by_its_name_in_one_line(tmp_path, text, named):
     write(tmp_path)
     (tmp_path / "training" / "bad.question").write_text(text)
-    with pytest.raises(InputError, match=rf"bad\.question: .*{said}") as error:
+    with refused("training/bad.question", *named):
         read(tmp_path)
-    assert "\n" not in str(error.value)
 
 
 def test_a_file_that_is_not_utf8_is_refused_by_its_name(tmp_path):
     write(tmp_path)
     (tmp_path / "test" / "bad.question").write_bytes(question().encode() + b"\xff")
-    with pytest.raises(InputError, match=r"bad\.question: not readable as UTF-8"):
+    with refused("test/bad.question", "UTF-8"):
         read(tmp_path)
 
 
 def test_a_missing_folder_says_what_to_download_and_how_it_is_laid_out(tmp_path):
-    with pytest.raises(InputError, match=r"no such folder.*DeepMind Q&A.*questions/training"):
+    with refused(tmp_path / "none", "DeepMind Q&A", "questions/training"):
         read(tmp_path / "none")
 
 
 def test_a_missing_split_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"no train or dev or test split, found nothing"):
+    with refused(tmp_path, "train or dev or test", "nothing"):
         read(tmp_path)
     write(tmp_path, ("training", "test"))
-    with pytest.raises(InputError, match=r"no dev split, found test, training; .*validation"):
+    with refused("dev", "test, training", "questions/validation"):
         read(tmp_path)
 
 
 def test_an_empty_split_is_refused(tmp_path):
     write(tmp_path, ("training", "test"))
     (tmp_path / "validation").mkdir()
-    with pytest.raises(InputError, match="validation: no questions"):
+    with refused(tmp_path / "validation", "no questions"):
         read(tmp_path)
 
 
 def test_two_folders_for_one_split_are_refused(tmp_path):
     write(tmp_path, ("training", "train", "validation", "test"))
-    with pytest.raises(InputError, match="both train and training"):
+    with refused("train and training", "train"):
         read(tmp_path)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from making import ROWS, write_rows
+from wording import refused, warned
 
 from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.tokens import spaces, words
@@ -90,7 +91,7 @@ def test_texts_that_look_like_missing_values_or_numbers_are_texts(tmp_path):
     path = tmp_path / "a.csv"
     odd = ["null", "NA", "3.5", "true"]
     path.write_text("text,label\n" + "".join(f"{odd[i % 4]},{i % 2}\n" for i in range(40)))
-    with pytest.warns(match=r"value is missing: 13 in train, 2 in dev, 5 in test \('null' "):
+    with warned("13 in train, 2 in dev, 5 in test ('null' 10, 'NA' 10)"):
         corpus = load(path)
     assert corpus.left_out == {}
     assert {t for s in corpus.splits.values() for text in s.tokens for t in text} >= {
@@ -131,9 +132,7 @@ def test_a_clone_of_a_hub_data_set_is_read_with_its_class_names(tmp_path, monkey
 
 def test_a_name_that_is_neither_here_nor_on_the_hub_is_one_clear_line(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(
-        InputError, match="no such file or folder, and not to be had from the"
-    ) as caught:
+    with refused("nobody/nothing", "Hub") as caught:
         load("nobody/nothing")
     assert "\n" not in str(caught.value)
 
@@ -214,7 +213,7 @@ def test_a_bad_file_is_one_clear_line(tmp_path, name, content, expected):
 def test_texts_that_are_all_empty_are_not_blamed_on_the_labels(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text,label\n" + "' ',1\n".replace("'", '"') * 3)
-    with pytest.raises(InputError, match=r"none are left \(left out: empty text: 3\)"):
+    with refused("a.csv", "(left out: empty text: 3)"):
         load(path)
 
 
@@ -225,24 +224,20 @@ def test_a_label_that_is_a_list_is_refused_with_its_row(tmp_path):
         .replace('"label": 1}', '"label": [1]}')
         .replace('"label": 0}', '"label": [0]}')
     )
-    with pytest.raises(
-        InputError, match=r"line 1: label: expected one label per text, got a list \(\[0\]\)"
-    ):
+    with refused("line 1", "label", "[0]"):
         load(path)
 
 
 def test_test_labels_that_training_never_saw_are_named(tmp_path):
     write_rows(tmp_path / "train.jsonl")
     write_rows(tmp_path / "test.jsonl", [{"text": "a b", "label": "other"}])
-    with pytest.raises(
-        InputError, match="no test label occurs in the training split: expected 0, 1, got other"
-    ):
+    with refused("test", "training", "0, 1", "other"):
         load(tmp_path)
 
 
 def test_a_folder_without_a_training_file_says_what_is_there(tmp_path):
     write_rows(tmp_path / "test.jsonl")
-    with pytest.raises(InputError, match=r"expected train.csv.*found test.jsonl"):
+    with refused("train.csv", "test.jsonl"):
         load(tmp_path)
 
 
@@ -250,29 +245,25 @@ def test_a_folder_without_a_training_file_says_what_is_there(tmp_path):
 def test_two_columns_of_one_name_are_refused(tmp_path, name, mark):
     content = f"text{mark}text{mark}label\na b{mark}c d{mark}x\n".encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    with pytest.raises(
-        InputError, match=f"{name}: expected one column text, got 2 of that name; rename one"
-    ):
+    with refused(name, "column text", "2"):
         load(tmp_path / name)
 
 
 def test_one_column_cannot_be_both_text_and_query(tmp_path):
     path = write_rows(tmp_path / "t.csv")
-    with pytest.raises(InputError, match="text is read as the text and as the query"):
+    with refused("text", "--text-column", "--query-column"):
         load(path, query="text")
 
 
 def test_two_files_for_one_split_are_refused(tmp_path):
     write_rows(tmp_path / "train.jsonl")
     write_rows(tmp_path / "train.csv")
-    with pytest.raises(InputError, match=r"both train\.csv and train\.jsonl"):
+    with refused("train.csv", "train.jsonl", "train"):
         load(tmp_path)
 
 
 def test_a_setting_that_does_not_fit_names_itself():
-    with pytest.raises(
-        InputError, match=r"tokenizer = 'chars': input should be 'words', 'spaces' or 'sentences'"
-    ):
+    with refused("tokenizer = 'chars'", "'words', 'spaces' or 'sentences'"):
         load("reviews", tokenizer="chars")
 
 
@@ -327,12 +318,12 @@ def test_the_embedded_reviews_as_they_are_written_are_their_tokens_with_spaces(s
 def test_texts_that_are_not_known_as_written_are_refused(tmp_path):
     corpus = load(write_rows(tmp_path / "a.jsonl"))
     bare = {n: replace(split, written=None) for n, split in corpus.splits.items()}
-    with pytest.raises(InputError, match="expected texts as they are written, got tokens alone"):
+    with refused("a.jsonl", "tokens"):
         as_written(replace(corpus, splits=bare))
     # A tag hides the end of a sentence.
     rows = [{"text": "A(.<b>A" if i == 7 else "One. Two.", "label": i % 2} for i in range(40)]
     short = load(write_rows(tmp_path / "b.jsonl", rows), min_tokens=2, tokenizer="sentences")
-    with pytest.raises(InputError, match="one that has as many only without its tags"):
+    with refused("b.jsonl", "2 sentences", "--min-tokens"):
         as_written(short)
 
 

@@ -13,6 +13,7 @@ import torch
 from conftest import QUICK, WORDS, contents, stamped, watched
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from wording import refused, warned
 
 from heedmap.data.load import load
 from heedmap.errors import InputError
@@ -211,7 +212,7 @@ MANIFESTS = {
 }
 
 
-def refused(done, before):
+def refused_and_unchanged(done, before):
     assert done.code == 2, (done.out, done.err)
     assert done.err.startswith("heedmap: ")
     assert len(done.err.strip().splitlines()) == 1
@@ -225,10 +226,10 @@ def test_a_folder_whose_list_is_damaged_is_refused_in_one_line_and_nothing_is_re
 ):
     MANIFESTS[what](place)
     before = stamped(".")
-    refused(heedmap("report", "run"), before)
-    refused(heedmap("audit", "--run", "run", *AUDIT), before)
+    refused_and_unchanged(heedmap("report", "run"), before)
+    refused_and_unchanged(heedmap("audit", "--run", "run", *AUDIT), before)
     other = (*QUICK, *AUDIT, "--seed", "7", "--overwrite")
-    refused(heedmap("audit", "--data", "texts.csv", "--out", "run", *other), before)
+    refused_and_unchanged(heedmap("audit", "--data", "texts.csv", "--out", "run", *other), before)
 
 
 def special(name):
@@ -269,25 +270,27 @@ def test_a_damaged_model_whose_files_are_listed_as_they_are_is_refused(place, wh
     for name in ("model.safetensors", "vocabulary.json", "training.json"):
         if (place / name).exists():
             relist(place, name)
-    with pytest.raises(InputError, match=r"damaged|not the model"):
+    with refused(place.name):
         open_run(place)
 
 
 @pytest.mark.parametrize("what", [*MODEL, *SETTINGS])
 def test_a_damaged_run_is_refused_in_one_line_and_nothing_is_rewritten(heedmap, place, what):
     (MODEL | SETTINGS)[what](place)
-    refused(heedmap("audit", "--run", "run", *AUDIT), stamped("."))
+    refused_and_unchanged(heedmap("audit", "--run", "run", *AUDIT), stamped("."))
     # From a place that has moved, which the settings would name.
     shutil.move("texts.csv", "moved.csv")
-    refused(heedmap("audit", "--data", "moved.csv", "--out", "run", *QUICK, *AUDIT), stamped("."))
+    refused_and_unchanged(
+        heedmap("audit", "--data", "moved.csv", "--out", "run", *QUICK, *AUDIT), stamped(".")
+    )
 
 
 @pytest.mark.parametrize("what", [*TABLES, *SETTINGS])
 def test_tables_that_are_not_known_to_be_the_models_are_not_told(heedmap, place, what):
     (TABLES | SETTINGS)[what](place)
     before = stamped(".")
-    refused(heedmap("report", "run"), before)
-    refused(heedmap("figures", "run", "--format", "svg"), before)
+    refused_and_unchanged(heedmap("report", "run"), before)
+    refused_and_unchanged(heedmap("figures", "run", "--format", "svg"), before)
     with pytest.raises(InputError):
         open_audit("run")
     assert stamped(".") == before
@@ -313,7 +316,7 @@ def test_an_audit_computes_again_what_is_not_known_to_be_its_own(made, place, wh
 def test_tables_of_another_model_are_computed_again_with_a_warning(place):
     TABLES["another run's tables"](place)
     run = open_run("run")
-    with pytest.warns(UserWarning, match=r"not as heedmap wrote it; kept as .*\.changed"):
+    with warned(".changed"):
         result = audit(run, instances=9, permutations=2)
     assert result.findings == open_audit("run").findings
 
@@ -323,10 +326,10 @@ def test_a_run_is_not_audited_into_a_folder_that_another_model_has_taken(place):
     for name in ("model.safetensors", "vocabulary.json", "training.json"):
         from_other(name)(place)
     before = contents(".")
-    with pytest.raises(InputError, match="not as heedmap wrote it"):
+    with refused("model.safetensors", "manifest.json"):
         audit(run, instances=9, permutations=2)
     from_other("settings.toml", "manifest.json")(place)
-    with pytest.raises(InputError, match=r"train\.seed: 1 -> 0"):
+    with refused("train.seed: 1 -> 0"):
         audit(run, instances=9, permutations=2)
     for name in ("settings.toml", "manifest.json"):
         (place / name).write_bytes(before[place / name])
@@ -405,9 +408,8 @@ def test_a_checkpoint_of_something_else_is_refused_before_anything_is_cleared(wh
     CHECKPOINTS[what](run)
     relist(run, "checkpoint.safetensors")
     before = stamped(run)
-    with pytest.raises(InputError, match="damaged or of another model") as caught:
+    with refused("checkpoint.safetensors", "--overwrite"):
         train(corpus, out=run, **small)
-    assert "\n" not in str(caught.value)
     assert stamped(run) == before
     train(corpus, out=run, overwrite=True, **small)
     assert open_run(run).training is not None
@@ -448,7 +450,7 @@ def test_a_finished_run_loses_what_killed_ones_left_beside_it(heedmap, place):
 def test_damaged_numbers_of_a_reproduction_are_one_line(tmp_path, content):
     (tmp_path / "sst").mkdir()
     (tmp_path / "sst" / "numbers.json").write_text(content)
-    with pytest.raises(InputError, match=r"numbers\.json: damaged"):
+    with refused("numbers.json"):
         read(tmp_path)
 
 
@@ -463,7 +465,7 @@ def test_a_part_of_a_reproduction_that_is_not_its_own_is_one_line(tmp_path):
         (whole.drop_columns(["n"]), ("softmax", 0)),
     ):
         write_table(path, content)
-        with pytest.raises(InputError, match="not the rows of this part"):
+        with refused(path):
             read_part(path, SCHEMA, Cell("", {"activation": asked[0], "seed": asked[1]}))
     write_table(path, whole)
     assert len(read_part(path, SCHEMA, Cell("", {"activation": "softmax", "seed": 0}))) == 1

@@ -14,11 +14,11 @@ from scipy import stats
 from tiny_transformers import reviews_classifier
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+from wording import refused
 
 import heedmap.papers.drozdyuk.paper as paper
 from heedmap.data.load import as_written, load
 from heedmap.data.vocabulary import Vocabulary
-from heedmap.errors import InputError
 from heedmap.files.tables import read_table
 from heedmap.papers.drozdyuk.adversaries import ATTACKS, attack_loss, opposite, train_attack
 from heedmap.papers.drozdyuk.claims import claims
@@ -234,7 +234,7 @@ def test_overwrite_begins_a_training_anew_that_was_stopped(corpus, longer, tmp_p
         reproduce(corpus, out=tmp_path / "run", **LONGER)
     kept = tmp_path / "run" / "parts" / "softmax-0.checkpoints" / "transformer.safetensors"
     kept.write_bytes(kept.read_bytes()[:100])
-    with pytest.raises(InputError, match=r"^softmax-0: .*damaged.*--overwrite$"):
+    with refused("softmax-0", "transformer.safetensors", "damaged", "--overwrite"):
         reproduce(corpus, out=tmp_path / "run", **LONGER)
     reproduce(corpus, out=tmp_path / "run", overwrite=True, **LONGER)
     kept.with_name(f"{kept.name}.changed").unlink()  # a file that somebody changed is not removed
@@ -244,33 +244,33 @@ def test_overwrite_begins_a_training_anew_that_was_stopped(corpus, longer, tmp_p
 
 def test_another_run_in_the_folder_is_not_touched(done, corpus, tmp_path):
     before = contents(done.folder)
-    with pytest.raises(InputError, match=r"alpha: 0.5 -> 0.9.*--overwrite"):
+    with refused("alpha: 0.5 -> 0.9", "--overwrite"):
         reproduce(corpus, out=done.folder, per_layer=True, alpha=0.9, **TINY)
     assert contents(done.folder) == before
     (tmp_path / "note").write_text("mine")
-    with pytest.raises(InputError, match="not a reproduction's"):
+    with refused(tmp_path, "--out"):
         reproduce(corpus, out=tmp_path, **TINY)
-    with pytest.raises(InputError, match="found a file"):
+    with refused(tmp_path / "note", "--out"):
         reproduce(corpus, out=tmp_path / "note", **TINY)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "settings.toml").write_text("version = 9")
-    with pytest.raises(InputError, match="cannot be read as the settings"):
+    with refused("settings.toml", "version = 9", "1"):
         reproduce(corpus, out=tmp_path / "run", **TINY)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ({"activations": ("softmax", "softmax")}, "at most once"),
-        ({"activations": ()}, "at most once"),
-        ({"activations": ("hardmax",)}, "softmax"),
-        ({"alpha": 1.5}, "alpha"),
-        ({"seeds": 0}, "seeds"),
-        ({"colour": 1}, "colour"),
+        ({"activations": ("softmax", "softmax")}, ["activations", "softmax, softmax"]),
+        ({"activations": ()}, ["activations"]),
+        ({"activations": ("hardmax",)}, ["activations.0 = 'hardmax'", "'softmax'"]),
+        ({"alpha": 1.5}, ["alpha = 1.5", "1"]),
+        ({"seeds": 0}, ["seeds = 0", "1"]),
+        ({"colour": 1}, ["colour = 1"]),
     ],
 )
-def test_bad_settings_are_said(corpus, tmp_path, options, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_settings_are_said(corpus, tmp_path, options, named):
+    with refused(*named):
         reproduce(corpus, out=tmp_path / "run", **{**TINY, **options})
     assert not (tmp_path / "run").exists()
 
@@ -322,7 +322,7 @@ def test_a_stopped_transformer_goes_on_to_the_same_bytes(corpus, tmp_path):
     assert again == trained()
     assert list(dict.fromkeys(seen)) == [f"epoch {i} of 5" for i in (3, 4, 5)]
     for other in ({"alpha": 0.9}, {"learning_rate": 1e-3}):
-        with pytest.raises(InputError, match="damaged or of another model"):
+        with refused("checkpoint.safetensors", "--overwrite"):
             trained(settings.model_copy(update=other), checkpoint=path)
 
 
@@ -368,14 +368,14 @@ def test_a_stopped_attack_goes_on_to_the_same_bytes(able, tmp_path, attack):
     other = new_transformer(settings, len(subject.model.bert.embeddings.word_embeddings.weight), 2,
                             "entmax15", 1)  # fmt: skip
     for changed in ({"layers": frozenset([1])}, {"subject": other}):
-        with pytest.raises(InputError, match="damaged or of another model"):
+        with refused("checkpoint.safetensors", "--overwrite"):
             trained(checkpoint=path, **changed)
 
 
 def test_an_attack_that_diverges_says_so(able):
     subject, texts, settings = able
     wild = settings.model_copy(update={"adversary_epochs": 9, "adversary_learning_rate": 1e36})
-    with pytest.raises(InputError, match=r"diverged.*smaller adversary_learning_rate"):
+    with refused("diverged", "adversary_learning_rate"):
         train_attack("opposite", replace(subject, activation="softmax"), texts["train"], wild, 0)
 
 
@@ -633,7 +633,7 @@ def test_the_same_on_a_trained_classifier_which_stays_as_it_was(corpus):
     assert all(parameter.requires_grad for parameter in model.parameters())
     assert model.config._attn_implementation != "heedmap_hook"
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
-    with pytest.raises(InputError, match="expected a classifier of 2 classes"):
+    with refused("2 classes (0, 1)", "3", "--model", "--data"):
         intervene(small_bert(3), letters(), corpus)
 
 
@@ -656,11 +656,8 @@ def test_classes_of_the_same_names_are_matched_by_name_and_others_are_refused(co
     assert texts.labels.tolist() == (1 - named.splits["test"].labels).tolist()
     assert max(texts.lengths) <= 12
     wrong = written(corpus, ["no", "yes"])
-    with pytest.raises(
-        InputError, match=r"2 classes \(B, A\) or their numbers.* got no, yes; ch"
-    ) as it:
+    with refused("2 classes (B, A)", "no, yes"):
         intervene(model, letters(), wrong)
-    assert "\n" not in str(it.value)
 
 
 def test_a_trained_classifier_reads_the_texts_as_they_are_written(tmp_path):
@@ -693,8 +690,8 @@ def test_a_part_of_a_corpus_is_read_as_it_is_written_without_the_rest(tmp_path):
 
 def test_the_command(heedmap, csv_file, tmp_path):
     assert "--data reviews" in heedmap("reproduce", "drozdyuk").out
-    refused = heedmap("reproduce", "drozdyuk", "sst")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    placeless = heedmap("reproduce", "drozdyuk", "sst")
+    assert (placeless.code, placeless.err.count("\n")) == (2, 1)
     wrong = heedmap("reproduce", "drozdyuk", "--data", csv_file, "--activations", "softmax,x",
                     "--out", tmp_path / "a")  # fmt: skip
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)

@@ -6,11 +6,11 @@ import zipfile
 from datetime import date
 
 import pytest
+from wording import refused, warned
 
 from heedmap.data import streams
 from heedmap.data.load import load
 from heedmap.data.readers import read_rows
-from heedmap.errors import InputError
 
 openpyxl = pytest.importorskip("openpyxl")
 pytest.importorskip("openpyxl.chart")
@@ -96,7 +96,7 @@ def test_hidden_rows_are_read_and_counted_and_empty_rows_are_none(tmp_path):
     rows = read_rows(tmp_path / "a.xlsx")
     assert "rows that the sheet hides, as its filters do: 3; read like the others" in rows.notes
     assert rows.place_of(1) == f"{tmp_path / 'a.xlsx'}, row 4"
-    with pytest.warns(match="rows that the sheet hides"):
+    with warned("a.xlsx", "3"):
         corpus = load(tmp_path / "a.xlsx")
     assert corpus.left_out == {}
     assert corpus.fingerprint() == load(tmp_path / "a.csv").fingerprint()
@@ -128,32 +128,31 @@ def test_formulas_are_their_stored_values(tmp_path):
 
 def test_errors_name_the_row_of_the_sheet(tmp_path):
     rows = [*TABLE[:7], ["x", "text", "two\nlines"], *TABLE[7:]]
-    with pytest.raises(InputError, match=r"a.xlsx, row 8: expected a label of one line, got label"):
+    with refused("a.xlsx, row 8", "label = "):
         load(written(tmp_path / "a.xlsx", rows))
 
 
 def test_what_cannot_be_read_is_one_clear_line(tmp_path):
     whole = written(tmp_path / "whole.xlsx").read_bytes()
-    for content, said in (
-        (bytes.fromhex("d0cf11e0a1b11ae1") + bytes(512), "got one with a password, or an old .xls"),
-        (whole[: len(whole) // 2], "not readable as XLSX"),
-        (whole[:900] + bytes(40) + whole[940:], "cannot be read|not readable as XLSX"),
-        (b"text,label\n", "no Excel file, though its name says so; name it .csv if it is one"),
-        (b"", "the file is empty"),
+    for content, named in (
+        (bytes.fromhex("d0cf11e0a1b11ae1") + bytes(512), ("password", ".xls")),
+        (whole[: len(whole) // 2], ("XLSX",)),
+        (whole[:900] + bytes(40) + whole[940:], ()),
+        (b"text,label\n", ("Excel", ".csv")),
+        (b"", ("empty",)),
     ):
         (tmp_path / "a.xlsx").write_bytes(content)
-        with pytest.raises(InputError, match=said) as caught:
+        with refused("a.xlsx", *named):
             load(tmp_path / "a.xlsx")
-        assert "\n" not in str(caught.value)
-    for rows, said in (
-        ([["text", "text"], ["a", 1]], "expected one column text, got 2 of that name"),
+    for rows, named in (
+        ([["text", "text"], ["a", 1]], ("column text", "2")),
         (
             [[None], ["text", "label"]],
-            "no header; expected the names of the columns in the first row of Daten",
+            ("header", "first row of Daten"),
         ),
-        ([["text", "label"]], "no rows"),
+        ([["text", "label"]], ("no rows",)),
     ):
-        with pytest.raises(InputError, match=said):
+        with refused("a.xlsx", *named):
             load(written(tmp_path / "a.xlsx", rows))
 
 
@@ -172,7 +171,7 @@ def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
             ),
         ),
     ):
-        with pytest.raises(InputError, match="expected a compressed file that grows up to"):
+        with refused(f"{name}.xlsx", "100 times", "0 MiB"):
             read_rows(changed(path, tmp_path / f"{name}.xlsx", end, more + end))
     cells = b"".join(
         b'<row r="%d"><c r="B%d" t="s"><v>0</v></c></row>' % (i, i) for i in range(50, 99)
@@ -186,17 +185,14 @@ def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
         archive.writestr(
             "xl/shared.xml", f'<sst xmlns="{space}"><si><t>{"long " * 9000}</t></si></sst>'
         )
-    with pytest.raises(InputError, match="grows"):  # 45 kB, in 49 cells
+    with refused("shared.xlsx", "100 times"):  # 45 kB, in 49 cells
         read_rows(shared)
 
 
 def test_without_openpyxl_the_remedy_is_named(tmp_path, monkeypatch):
     path = written(tmp_path / "a.xlsx")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(
-        InputError,
-        match=r'an Excel file needs the package openpyxl.*pip install "heedmap\[excel\]"',
-    ):
+    with refused("a.xlsx", "openpyxl", 'pip install "heedmap[excel]"'):
         load(path)
 
 
@@ -218,7 +214,7 @@ def test_numbers_of_many_digits_are_read_or_refused(tmp_path, digits):
     path = written(tmp_path / "a.xlsx", [["text", "label"], ["a", 12345], ["b", 0]])
     long = changed(path, tmp_path / "b.xlsx", b"<v>12345</v>", b"<v>" + b"9" * digits + b"</v>")
     if digits == 5000:
-        with pytest.raises(InputError, match="not readable as XLSX"):
+        with refused("b.xlsx", "XLSX", "5000 digits"):
             read_rows(long)
     else:
         assert str(values(long)["label"][0]) == "9" * digits
@@ -234,16 +230,14 @@ def test_sheets_of_charts_are_passed_over(tmp_path):
     assert len(read_rows(tmp_path / "a.xlsx")) == 40
     del book["Daten" if "Daten" in book.sheetnames else "Sheet"]
     book.save(tmp_path / "b.xlsx")
-    with pytest.raises(InputError, match=r"visible sheet of rows .*: sheets of charts and hidden"):
+    with refused("b.xlsx", "visible sheet", "hidden sheets"):
         read_rows(tmp_path / "b.xlsx")
 
 
 @pytest.mark.parametrize("cells", [["=1+1", "=2"], ["a text", "=1+1"]])
 def test_formulas_that_no_program_has_computed_are_the_cause(tmp_path, cells):
     path = written(tmp_path / "a.xlsx", [["text", "label"], *[cells] * 40])
-    with pytest.raises(
-        InputError, match=r"got formulas without any .*; open the file in a spreadsheet"
-    ):
+    with refused("a.xlsx", "formulas", "B2"):
         load(path)
 
 
@@ -252,10 +246,10 @@ def test_a_header_of_formulas_without_values_is_named_as_the_cause(tmp_path):
     book.active.append(['="te"&"xt"', '="label"'])
     book.active.append(["good", 1])
     book.save(tmp_path / "a.xlsx")
-    with pytest.raises(InputError, match="or has formulas whose values no spreadsheet program"):
+    with refused("a.xlsx", "first row of Sheet", "formulas"):
         load(tmp_path / "a.xlsx")
 
 
 def test_a_path_that_is_not_utf_8_is_refused_for_that_reason():
-    with pytest.raises(InputError, match="expected letters in UTF-8; give the file or the folder"):
+    with refused(r"d\udcff/a.csv", "UTF-8"):
         load("d\udcff/a.csv")

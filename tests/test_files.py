@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from wording import refused, warned
 
 from heedmap.data import readers as files
 from heedmap.data import streams
@@ -32,13 +33,12 @@ def columns(path):
     return {name: rows.values(name) for name in rows.columns}
 
 
-def refusal(source, **options):
-    """The one line that says why, within seconds: what is refused costs no time."""
+def refusal(source, *names, **options):
+    """The one line that says why and names these, within seconds: what is refused costs no time."""
     started = time.perf_counter()
-    with pytest.raises(InputError) as caught:
+    with refused(*names) as caught:
         load(source, **options)
     assert time.perf_counter() - started < 20
-    assert len(str(caught.value).splitlines()) == 1
     return str(caught.value)
 
 
@@ -155,43 +155,43 @@ DEEP = b"[" * 100_000
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "expected"),
+    ("name", "content", "named"),
     [
-        ("a.csv", CSV.replace(b"text 7", b"text\r7"), "line 9: expected lines that end in a line feed"),
-        ("a.csv", b"x" * 200_000 + b"," + CSV, "names of columns of up to 128 kB"),
-        ("a.csv", b"x," * 1_000_000 + b"\n" + CSV, "names of columns of up to 128 kB"),
-        ("a.csv", b'"' + CSV * 200, 'no text column'),
-        ("a.csv", b'"' + CSV * 200 + b'",x', "names of columns of up to 128 kB"),
-        ("a.csv", WIDE + b"\n" + b"," * 99_999 + b"\n", "expected up to 10000 columns, got 100000"),
-        ("a.csv", HEAD + b"good, bad,1\nbad, good,0\n", "as many fields as the header has (2), got 3"),
-        ("a.csv", HEAD + b"a,1,\nb,0,,x\n", "as many fields as the header has (2), got 4"),
-        ("a.csv", b"\n\n" + b"text,text,label\na,b,1\n", "expected one column text, got 2 of that name"),
-        ("a.csv", b"\n\n\n", "the names of the columns"),
-        ("a.csv", HEAD + b"a\xc3", "line 2: not UTF-8"),
-        ("a.csv.gz", packed(CSV * 50), "cannot be read"),
-        ("a.csv.gz", gzip.compress(CSV, mtime=0)[:-9], "cannot be read"),
-        ("a.jsonl.gz", packed(b'{"text": "a", "label": 1}\n' * 500), "cannot be read"),
-        ("a.parquet.gz", packed(parquet(text=["a"], label=[1])), "cannot be read"),
-        ("a.parquet", parquet(text=NOT_UTF8, label=[1, 0]), "a text that is not UTF-8"),
-        ("a.parquet", parquet(text=[b"a", b"b"], label=[1, 0]), "expected a text, got text = b"),
-        ("a.parquet", parquet(**{f"c{i}": [1] for i in range(10_001)}), "up to 10000 columns"),
-        ("a.jsonl", DEEP + b"]" * 100_000, "line 1: broken JSON (nested too deeply)"),
-        ("a.json", b'[{"text": ' + DEEP + b"]" * 100_000 + b"}]", "broken JSON (nested too deeply)"),
-        ("a.jsonl", b'{"text": "a", "label": 1}\n' + b'{"a":' * 100_000, "line 2: broken JSON"),
-        ("a.jsonl", b'{"text": "a", "label": ' + b"[" * 900 + b"]" * 900 + b"}", "one label per text"),
-        ("a.jsonl", b'{"text": "a", "label": ' + b"9" * 5000 + b"}", "line 1: broken JSON"),
-        ("a.jsonl", b'{"text": "a", "text": "b", "label": 1}', "a name is there twice"),
-        ("a.jsonl", b'{"text": "\\ud800", "label": 1}', "line 1: broken JSON"),
-        ("a.json", b'["a", "b"]', "row 1: expected a JSON object, got str"),
-        ("a.jsonl", b'{"text": "a", "label": Infinity}', "Infinity is no JSON number"),
-        ("a.csv", HEAD + b'a,"pos\nneg"\n' + b"b,pos\n" * 9, "line 2: expected a label of one line"),
-        ("a.csv", HEAD + b"".join(b"a,%d\n" % i for i in range(60_000)), "this is no label column"),
-        ("a.csv", HEAD + b"".join(b"a,%f\n" % (i / 7) for i in range(51)), "this is no label column"),
+        ("a.csv", CSV.replace(b"text 7", b"text\r7"), ["line 9", "carriage return"]),
+        ("a.csv", b"x" * 200_000 + b"," + CSV, ["128 kB"]),
+        ("a.csv", b"x," * 1_000_000 + b"\n" + CSV, ["128 kB"]),
+        ("a.csv", b'"' + CSV * 200, ["--text-column"]),
+        ("a.csv", b'"' + CSV * 200 + b'",x', ["128 kB"]),
+        ("a.csv", WIDE + b"\n" + b"," * 99_999 + b"\n", ["10000", "100000"]),
+        ("a.csv", HEAD + b"good, bad,1\nbad, good,0\n", ["(2)", "3"]),
+        ("a.csv", HEAD + b"a,1,\nb,0,,x\n", ["(2)", "4"]),
+        ("a.csv", b"\n\n" + b"text,text,label\na,b,1\n", ["column text", "2"]),
+        ("a.csv", b"\n\n\n", ["names of the columns"]),
+        ("a.csv", HEAD + b"a\xc3", ["line 2", "UTF-8"]),
+        ("a.csv.gz", packed(CSV * 50), []),
+        ("a.csv.gz", gzip.compress(CSV, mtime=0)[:-9], []),
+        ("a.jsonl.gz", packed(b'{"text": "a", "label": 1}\n' * 500), []),
+        ("a.parquet.gz", packed(parquet(text=["a"], label=[1])), []),
+        ("a.parquet", parquet(text=NOT_UTF8, label=[1, 0]), ["UTF-8"]),
+        ("a.parquet", parquet(text=[b"a", b"b"], label=[1, 0]), ["text = b'a'"]),
+        ("a.parquet", parquet(**{f"c{i}": [1] for i in range(10_001)}), ["10000", "10001"]),
+        ("a.jsonl", DEEP + b"]" * 100_000, ["line 1", "JSON", "deeply"]),
+        ("a.json", b'[{"text": ' + DEEP + b"]" * 100_000 + b"}]", ["JSON", "deeply"]),
+        ("a.jsonl", b'{"text": "a", "label": 1}\n' + b'{"a":' * 100_000, ["line 2", "JSON"]),
+        ("a.jsonl", b'{"text": "a", "label": ' + b"[" * 900 + b"]" * 900 + b"}", ["line 1", "label"]),
+        ("a.jsonl", b'{"text": "a", "label": ' + b"9" * 5000 + b"}", ["line 1", "JSON"]),
+        ("a.jsonl", b'{"text": "a", "text": "b", "label": 1}', ["line 1", "JSON", "twice"]),
+        ("a.jsonl", b'{"text": "\\ud800", "label": 1}', ["line 1", "JSON"]),
+        ("a.json", b'["a", "b"]', ["row 1", "str"]),
+        ("a.jsonl", b'{"text": "a", "label": Infinity}', ["line 1", "Infinity"]),
+        ("a.csv", HEAD + b'a,"pos\nneg"\n' + b"b,pos\n" * 9, ["line 2", r"label = 'pos\nneg'"]),
+        ("a.csv", HEAD + b"".join(b"a,%d\n" % i for i in range(60_000)), ["--label-column"]),
+        ("a.csv", HEAD + b"".join(b"a,%f\n" % (i / 7) for i in range(51)), ["--label-column"]),
     ],
 )  # fmt: skip
-def test_a_file_that_must_be_refused(tmp_path, name, content, expected):
+def test_a_file_that_must_be_refused(tmp_path, name, content, named):
     (tmp_path / name).write_bytes(content)
-    assert expected in refusal(tmp_path / name)
+    refusal(tmp_path / name, name, *named)
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -202,7 +202,7 @@ def test_a_json_file_of_columns_is_read_as_its_rows_are(tmp_path, orient, indent
         columns = {name: dict(enumerate(values)) for name, values in columns.items()}
     (tmp_path / "a.json").write_text(json.dumps(columns, indent=indent))
     (tmp_path / "b.json").write_text(json.dumps(LINES))
-    with pytest.warns(match=f"one object that holds the columns: read as {len(LINES)} rows"):
+    with warned("a.json", f"{len(LINES)} rows"):
         read = load(tmp_path / "a.json")
     assert read.fingerprint() == load(tmp_path / "b.json").fingerprint()
 
@@ -275,14 +275,14 @@ def test_a_label_of_white_space_is_none(tmp_path):
 def test_classes_whose_names_differ_in_their_case_alone_are_told_apart():
     assert match("a", ["yes", "Yes"], ["Yes", "yes"], remedy="").number == {"yes": 1, "Yes": 0}
     assert match("a", ["YES", "no"], ["No", "Yes"], remedy="").number == {"YES": 1, "no": 0}
-    with pytest.raises(InputError, match="expected the model's 2 classes"):
+    with refused("2 classes (Yes, yes)", "YES"):
         match("a", ["YES"], ["Yes", "yes"], remedy="")
 
 
 def test_up_to_half_as_many_classes_as_rows_are_classes():
     check_labels("a", [str(i % 30) for i in range(60)])
     check_labels("a", [str(i) for i in range(50)])
-    with pytest.raises(InputError, match="got 31 different labels in 60 rows"):
+    with refused("31", "60 rows", "--label-column"):
         check_labels("a", [str(i % 31) for i in range(60)])
 
 
@@ -299,15 +299,15 @@ def test_a_compressed_file_may_grow_to_a_stated_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "SMALL", 1 << 20)
     for name in ("a.csv.gz", "a.jsonl.gz", "a.parquet.gz"):
         (tmp_path / name).write_bytes(gzip.compress(HEAD + b"a" * (8 << 20)))
-        assert "grows up to 100 times its size (or to 1 MiB)" in refusal(tmp_path / name)
+        refusal(tmp_path / name, name, "100 times", "1 MiB")
     text = ["a" * 1000] * 100_000
     (tmp_path / "a.parquet").write_bytes(
         parquet(text=text, label=[i % 2 for i in range(len(text))])
     )
-    assert "grows up to 100 times its size" in refusal(tmp_path / "a.parquet")
+    refusal(tmp_path / "a.parquet", "a.parquet", "100 times")
     path = tmp_path / "vectors.txt.gz"
     path.write_bytes(gzip.compress(b"a 1 2\n" * (1 << 20)))
-    with pytest.raises(InputError, match="grows up to 100 times its size"):
+    with refused("vectors.txt.gz", "100 times"):
         read_vectors(path, Vocabulary(["b"]))
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(CSV))  # a small one may
     assert len(read_rows(tmp_path / "b.csv.gz")) == 40
@@ -318,9 +318,7 @@ def test_a_line_of_vectors_without_an_end_is_not_read_to_its_end(tmp_path):
     path.write_bytes(b"a 1 2\n")
     with path.open("r+b") as file:
         file.truncate(1 << 36)  # 64 GiB of nothing, which take no place on the disk
-    with pytest.raises(
-        InputError, match="line 2: expected a word and its numbers, got a line of more"
-    ):
+    with refused("line 2", "131072"):
         read_vectors(path, Vocabulary(["b"]))
 
 
@@ -332,8 +330,8 @@ LONG = "n" * 300
 )
 def test_a_path_that_cannot_be_is_one_clear_line(tmp_path, name):
     (tmp_path / "texts.csv").write_bytes(CSV)
-    assert "no such file" in (said := refusal(tmp_path / name)) or "cannot be read" in said
-    with pytest.raises(InputError, match=r"no such file|cannot be read"):
+    refusal(tmp_path / name)
+    with refused(repr(name)[1:-1]):
         read_vectors(tmp_path / name, Vocabulary(["b"]))
 
 
@@ -374,7 +372,7 @@ def test_a_folder_that_may_not_be_read_is_one_clear_line(tmp_path):
 def test_line_breaks_in_the_names_of_columns_and_files_do_no_harm(tmp_path):
     path = tmp_path / "my\ntexts.csv"
     path.write_text('"the\ntext",label\n' + "a b,1\nc d,0\n" * 20 + ",1\n")
-    assert "the columns are the\\ntext, label" in refusal(path)
+    refusal(path, r"the\ntext, label")
     corpus = load(path, text="the\ntext")
     assert corpus.left_out == {"empty the text": 1}
 
@@ -427,10 +425,10 @@ def test_a_clone_is_read_as_its_readme_says(tmp_path):
 def test_a_number_that_the_readme_has_no_name_for(tmp_path):
     folder = clone(tmp_path / "c", NAMED, parts__b_csv=CSV)
     (folder / "parts" / "a-1.csv").write_bytes(CSV + b"x,-1\nthe last,2\n")
-    said = "a-1.csv, line 43: expected a class from 0 to 1 as a label, got label = "
-    assert f"{said}2" in refusal(folder)
+    named = ["a-1.csv, line 43", "0 to 1"]
+    refusal(folder, *named, "label = 2")
     (folder / "parts" / "a-1.csv").write_bytes(CSV + b"x,-1\nthe last," + b"2" * 5000 + b"\n")
-    assert f"{said}2222" in refusal(folder)
+    assert "label = 2222" in refusal(folder, *named)
 
 
 @pytest.mark.parametrize(
@@ -470,8 +468,7 @@ def test_files_of_one_split_in_several_folders_are_several_data_sets(tmp_path, n
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(CSV)
-    said = refusal(tmp_path)
-    assert said.startswith(f"{tmp_path}: expected one data set, got files of the split t")
+    said = refusal(tmp_path, tmp_path, "one data set", "split")
     one = tmp_path / names[0].split("/")[0]
     assert f"in 2 folders ({one}, " in said or f", {one})" in said
     assert said.endswith(f"such as {one}")
@@ -482,7 +479,7 @@ def test_texts_of_several_files_of_one_split_have_different_names(tmp_path):
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(CSV)
-    with pytest.warns(match="train: 2 files are read as one split: train/a.csv, train/more/a.csv"):
+    with warned("train", "2 files", "train/a.csv, train/more/a.csv"):
         corpus = load(tmp_path)
     keys = {key for part in corpus.splits.values() for key in part.keys}
     assert len(keys) == 80
@@ -520,27 +517,27 @@ def test_links_within_the_cache_of_the_hub_are_its_own(tmp_path):
     (snapshot / "data" / "train.csv").unlink()
     clone(tmp_path, secret_csv=CSV)
     (snapshot / "data" / "train.csv").symlink_to(tmp_path / "secret.csv")
-    assert "inside the folder" in refusal(snapshot)
+    refusal(snapshot, "inside the folder")
 
 
 @pytest.mark.parametrize(
-    ("readme", "expected"),
+    ("readme", "named"),
     [
-        ("configs: [", "expected YAML"),
-        ("configs: 3", "a list of configurations"),
-        ("configs:\n- config_name: a\n- config_name: b", "one configuration, got 2 (a, b)"),
-        ("configs:\n- config_name: a\n  sep: ';'\n  data_files: data/*", "got sep besides"),
-        ("configs:\n- config_name: a\n  data_files: 3", "data_files with split and path"),
-        ("configs:\n- config_name: a\n  data_files: none/*", "data_files that are there"),
+        ("configs: [", ["YAML"]),
+        ("configs: 3", ["configurations"]),
+        ("configs:\n- config_name: a\n- config_name: b", ["2 (a, b)"]),
+        ("configs:\n- config_name: a\n  sep: ';'\n  data_files: data/*", ["sep"]),
+        ("configs:\n- config_name: a\n  data_files: 3", ["data_files with split and path"]),
+        ("configs:\n- config_name: a\n  data_files: none/*", ["data_files", "none/*"]),
         (
             "configs:\n- config_name: a\n  data_files: data/*",
-            "the same columns in all files of train",
+            ["columns", "train"],
         ),
     ],
 )
-def test_a_readme_that_cannot_be_followed(tmp_path, readme, expected):
+def test_a_readme_that_cannot_be_followed(tmp_path, readme, named):
     folder = clone(tmp_path, readme, data__a_csv=CSV, data__b_csv=b"words,label\nx,1\n")
-    assert expected in refusal(folder)
+    refusal(folder, *named)
 
 
 WATCHED = """
@@ -619,7 +616,7 @@ def test_an_audit_of_a_local_model_goes_without_the_network(tmp_path, classifier
 def test_a_hub_data_set_may_name_files_of_the_hub_alone():
     files._check_hosted("a/b", {"train": ["hf://datasets/a/b@0123/data/train.parquet"]})
     for path in ("/home/me/secret.csv", "https://example.org/a.csv", "file:///secret.csv"):
-        with pytest.raises(InputError, match="files on the Hub"):
+        with refused("a/b", path):
             files._check_hosted("a/b", {"train": ["hf://datasets/a/b@0123/a.csv", path]})
 
 
@@ -628,7 +625,7 @@ def test_a_hub_data_set_is_read_into_memory_by_way_of_the_librarys_cache(tmp_pat
     folder = clone(tmp_path / "clone", NAMED, parts__b_csv=CSV)
     (folder / "parts" / "a-1.csv").write_bytes(CSV)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(InputError, match="files on the Hub"):
+    with refused("parts/a-1.csv"):
         read_hub(str(folder))
     monkeypatch.setattr(files, "_check_hosted", lambda *_: None)
     monkeypatch.setattr(
@@ -694,5 +691,5 @@ def test_a_folder_with_runs_in_it_is_no_data_set(tmp_path):
 
 def test_a_pipe_is_no_data_file(tmp_path):
     os.mkfifo(tmp_path / "a.csv")
-    with pytest.raises(InputError, match="expected a file, got a device or a pipe"):
+    with refused("a.csv", "a device or a pipe"):
         read_rows(tmp_path / "a.csv")

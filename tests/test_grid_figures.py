@@ -4,8 +4,8 @@ import io
 
 import pandas as pd
 import pytest
+from wording import refused
 
-from heedmap.errors import InputError
 from heedmap.report.export import render
 from heedmap.report.grid_figures import bars
 
@@ -96,16 +96,16 @@ def test_a_data_frame_does_as_well_and_the_picture_is_drawn():
 
 
 @pytest.mark.parametrize(
-    ("rows", "words"),
+    ("rows", "named"),
     [
-        ([], "expected rows with a value"),
-        ([run("SST", "LSTM", 0, None)], "expected rows with a value"),
-        ([{"dataset": "SST", "series": "LSTM", "value": 1}], "row 0 has no seed"),
-        ([run("SST", "LSTM", 0, "high")], "'high' is not a number"),
-        ([run("SST", "LSTM", 0, 0.1), run("SST", "LSTM", 0, 0.2)], "seed 0: given twice"),
-        ([run("SST", f"m{i}", 0, 0.1) for i in range(11)], "11 series, expected at most 10"),
+        ([], ["rows", "none"]),
+        ([run("SST", "LSTM", 0, None)], ["rows", "none"]),
+        ([{"dataset": "SST", "series": "LSTM", "value": 1}], ["row 0", "seed"]),
+        ([run("SST", "LSTM", 0, "high")], ["row 0", "'high'"]),
+        ([run("SST", "LSTM", 0, 0.1), run("SST", "LSTM", 0, 0.2)], ["seed 0", "twice"]),
+        ([run("SST", f"m{i}", 0, 0.1) for i in range(11)], ["11 series", "10"]),
     ],
 )
-def test_bad_rows_are_refused(rows, words):
-    with pytest.raises(InputError, match=words):
+def test_bad_rows_are_refused(rows, named):
+    with refused(*named):
         bars(rows, **WORDS)

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import watched
 from tiny_transformers import reviews_classifier
+from wording import refused, warned
 
 import heedmap as hm
 from heedmap.files.manifest import Manifest
@@ -110,10 +111,10 @@ def test_whole_numbers_of_less_precision_stay_the_numbers_they_are():
 def test_values_that_python_cannot_hold_are_one_clear_line(tmp_path, column, name):
     labels = [str(i % 2) for i in range(60)]
     pq.write_table(pa.table({"text": TEXTS, "label": labels, name: column}), tmp_path / "a.parquet")
-    with pytest.raises(hm.InputError, match=rf"a.parquet, column {name}: .* save them as text, or"):
+    with refused(f"a.parquet, column {name}"):
         hm.load(tmp_path / "a.parquet", **{name: name})
     if name == "id":
-        with pytest.warns(match=r"column id: .* the column is not read"):
+        with warned("column id", "the column is not read"):
             assert hm.load(tmp_path / "a.parquet").settings.id is None
 
 
@@ -148,50 +149,49 @@ def test_what_is_missing_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "said"),
+    ("make", "error", "named"),
     [
-        (lambda: hm.load(TEXTS), TypeError, r"a label for each text of a list: .*labels=\[...\]"),
-        (lambda: hm.load(TEXTS, labels=LABELS[:3]), hm.InputError, "got 3 for 60 texts"),
-        (lambda: hm.load(TEXTS, labels="label"), TypeError, "a list with a label .* got str"),
-        (lambda: hm.load([1, "b"], labels=[0, 1]), TypeError, "expected texts, got int as text 0"),
-        (lambda: hm.load([], labels=[]), hm.InputError, "list: no rows"),
-        (lambda: hm.load(FRAME, labels=LABELS), TypeError, "name its columns: label='...'"),
-        (lambda: hm.load("a.csv", labels=LABELS), TypeError, "name its columns: label='...'"),
-        (lambda: hm.load({"text": TEXTS}), TypeError, "got dict; or give a pandas DataFrame"),
-        (lambda: hm.load([{1: "a"}]), TypeError, "records with names as keys, got int"),
-        (lambda: hm.load([{"text": "a"}, 5]), TypeError, "alone, got int as record 1"),
-        (lambda: hm.load(iter(TEXTS), labels=LABELS), TypeError, "of texts .* make a list of it"),
-        (lambda: hm.load(set(TEXTS)), TypeError, "got set; make a list of it"),
-        (lambda: hm.load(FRAME[:0]), hm.InputError, "DataFrame: no rows"),
-        (lambda: hm.load(FRAME, label="stars"), hm.InputError, "no label column .stars.; the col"),
-        (lambda: hm.load(FRAME, text=["a", "B"]), hm.InputError, "joined with text='a,B'$"),
-        (lambda: hm.load(FRAME, text=True), hm.InputError, "text = True: input should be a valid"),
-        (lambda: hm.load(FRAME, separator=";"), hm.InputError, "DataFrame is no CSV file"),
-        (lambda: hm.load(FRAME, dataset="babi_qa1"), hm.InputError, "DataFrame: no such folder"),
-        (lambda: hm.load(pd.concat([FRAME, FRAME], axis=1)), hm.InputError, "one column text, got 2 of"),
+        (lambda: hm.load(TEXTS), TypeError, ["label", "heedmap.load(texts, labels=[...])"]),
+        (lambda: hm.load(TEXTS, labels=LABELS[:3]), hm.InputError, ["label", "3 for 60 texts"]),
+        (lambda: hm.load(TEXTS, labels="label"), TypeError, ["list", "label", "str"]),
+        (lambda: hm.load([1, "b"], labels=[0, 1]), TypeError, ["int as text 0"]),
+        (lambda: hm.load([], labels=[]), hm.InputError, ["list: ", "rows"]),
+        (lambda: hm.load(FRAME, labels=LABELS), TypeError, ["pandas.DataFrame", "label='...'"]),
+        (lambda: hm.load("a.csv", labels=LABELS), TypeError, ["str", "label='...'"]),
+        (lambda: hm.load({"text": TEXTS}), TypeError, ["dict", "pandas DataFrame", "labels=[...]"]),
+        (lambda: hm.load([{1: "a"}]), TypeError, ["keys", "int"]),
+        (lambda: hm.load([{"text": "a"}, 5]), TypeError, ["int as record 1"]),
+        (lambda: hm.load(iter(TEXTS), labels=LABELS), TypeError, ["list_iterator", "list(...)"]),
+        (lambda: hm.load(set(TEXTS)), TypeError, ["set", "list(...)"]),
+        (lambda: hm.load(FRAME[:0]), hm.InputError, ["DataFrame", "rows"]),
+        (lambda: hm.load(FRAME, label="stars"), hm.InputError, ["(stars)", "email, text, label"]),
+        (lambda: hm.load(FRAME, text=["a", "B"]), hm.InputError, ["text = ['a', 'B']", "text='a,B'"]),
+        (lambda: hm.load(FRAME, text=True), hm.InputError, ["text = True", "string"]),
+        (lambda: hm.load(FRAME, separator=";"), hm.InputError, ["--separator ;", "DataFrame"]),
+        (lambda: hm.load(FRAME, dataset="babi_qa1"), hm.InputError, ["DataFrame", "bAbI 1"]),
+        (lambda: hm.load(pd.concat([FRAME, FRAME], axis=1)), hm.InputError, ["DataFrame", "column text", "2"]),
         (
             lambda: hm.load([{"text": "a", "label": 1}, {"text": ["b"], "label": 0}]),
             hm.InputError,
-            r"records, index 1: expected a text, got text = \['b'\]",
+            ["records, index 1", "text = ['b']"],
         ),
         (
             lambda: hm.load(["a", "\ud800"], labels=[0, 1]),
             hm.InputError,
-            "list, index 1, text: expected text, got half a character",
+            ["list, index 1, text", "half a character"],
         ),
         (
             lambda: hm.load(["a", "b"], labels=[1, 10**5000]),
             hm.InputError,
-            "list, index 1, label: expected a number of up to 4300 digits, got a longer one; write it",
+            ["list, index 1, label", "4300 digits"],
         ),
-        (lambda: hm.load("memory:0123456789abcdef"), hm.InputError, "texts from memory, which"),
-        (lambda: hm.open_model("m", hm.load(FRAME)), hm.InputError, "got a Corpus"),
+        (lambda: hm.load("memory:0123456789abcdef"), hm.InputError, ["memory:0123456789abcdef", "texts/"]),
+        (lambda: hm.open_model("m", hm.load(FRAME)), hm.InputError, ["heedmap.load", "a Corpus"]),
     ],
 )  # fmt: skip
-def test_what_is_no_table_is_one_clear_line(make, error, said):
-    with pytest.raises(error, match=said) as caught:
+def test_what_is_no_table_is_one_clear_line(make, error, named):
+    with refused(*named, kind=error):
         make()
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.slow
@@ -232,9 +232,7 @@ def test_the_same_texts_resume_a_run_to_the_same_bytes_and_others_are_noticed(tm
         audited(tmp_path / "again" / "run", FRAME)
     audited(tmp_path / "again" / "run", FRAME.to_dict("records"))
     assert files_of(tmp_path / "again" / "run") == whole
-    with pytest.raises(
-        hm.InputError, match=r"holds a run with other settings .*data.source: 'memory"
-    ):
+    with refused("data.source: 'memory"):
         audited(tmp_path / "run", FRAME.assign(text=FRAME.text.str.replace("film", "play")))
     assert files_of(tmp_path / "run") == whole
 
@@ -247,14 +245,14 @@ def test_texts_that_are_lost_or_changed_are_noticed_and_given_again(tmp_path, mo
     kept = tmp_path / "run" / "texts" / "all.jsonl"
     content = kept.read_bytes()
     kept.write_bytes(content.replace(b"film", b"play"))
-    with pytest.raises(hm.InputError, match=r"all\.jsonl: not the text that was given"):
+    with refused("all.jsonl", "settings.toml"):
         hm.open_run(tmp_path / "run")
-    with pytest.warns(UserWarning, match=r"kept as all\.jsonl\.changed"):
+    with warned("all.jsonl.changed"):
         train()
     assert kept.read_bytes() == content
     kept.with_name("all.jsonl.changed").unlink()
     kept.unlink()
-    with pytest.raises(hm.InputError, match=r"kept in the folder of their run alone \(texts/\)"):
+    with refused("memory:", "texts/"):
         hm.open_run(tmp_path / "run")
 
     def full(folder, path, content):
@@ -262,7 +260,7 @@ def test_texts_that_are_lost_or_changed_are_noticed_and_given_again(tmp_path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(Manifest, "write", full)
-        with pytest.raises(hm.InputError, match="full"):
+        with refused("full"):
             train()
     train()
     assert hm.open_run(tmp_path / "run").corpus.name == "texts"

@@ -9,8 +9,8 @@ from entmax import entmax15, sparsemax
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification, GPT2Config
 from transformers import GPT2ForSequenceClassification as Gpt2
+from wording import refused
 
-from heedmap.errors import InputError
 from heedmap.huggingface.attention_hook import NAME, Call, visiting
 from heedmap.huggingface.interventions import (
     Activation,
@@ -297,15 +297,15 @@ def test_dropout_comes_after_the_new_map_and_does_not_spoil_it(bert, inputs):
 
 
 def test_bad_input_is_said(bert, inputs):
-    with pytest.raises(InputError, match="softmax, entmax15, sparsemax"):
+    with refused("softmax, entmax15, sparsemax", "'hardmax'"):
         Activation("hardmax")
-    with pytest.raises(InputError, match="above 0"):
+    with refused("temperature", "above 0", "0.0"):
         Activation("softmax", temperature=0.0)
-    with pytest.raises(InputError, match="positions, weights or entries"):
+    with refused("positions, weights or entries", "'all'"):
         ShuffledKeys(inputs["attention_mask"], generator(), reading="all")
-    with pytest.raises(InputError, match="expected keys of shape"):
+    with refused("(2, 2, 7, 6)", "(1, 2, 7, 6)"):
         record(bert, inputs, Keys(lambda call: call.key[:1]))
-    with pytest.raises(InputError, match="attention interface"):
+    with refused("layer", "attention interface"):
         Activation("entmax15").attend(Call(0, "layer"), lambda: None)
 
 

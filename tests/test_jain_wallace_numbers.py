@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from wording import refused, warned
 
 import heedmap as hm
 from heedmap.data.catalog import CATALOG
-from heedmap.errors import InputError
 from heedmap.papers.jain_wallace.lines import lines
 from heedmap.papers.jain_wallace.measures import TAUS, Cell, Measured, measured, numbers_of
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers, joined, read
@@ -114,7 +114,7 @@ def test_what_is_still_to_be_run_is_what_no_call_has_finished():
 
 def test_models_that_were_made_otherwise_are_named_and_not_put_beside():
     before = made("average", 0, basis={"epochs": "2"}, baselines=[{"seed": 0}])
-    with pytest.warns(UserWarning, match="1 other model is not in the result.*epochs: 2 -> 8"):
+    with warned("1 other model", "epochs: 2 -> 8"):
         kept = joined(before, made("lstm", 0))
     assert [one.cell.encoder for one in kept.numbers] == ["lstm"]
     assert kept.baselines == []
@@ -160,5 +160,5 @@ def test_results_of_several_data_sets_stand_in_one_table(tmp_path):
     assert r"\bottomrule" in latex(result(results))
     assert "IMDB" in latex(result(results))
     (tmp_path / "out" / "sst" / "numbers.json").write_text("{")
-    with pytest.raises(InputError, match="damaged"):
+    with refused("numbers.json"):
         read(tmp_path / "out")

@@ -13,6 +13,7 @@ import pytest
 import torch
 from conftest import watched
 from threadpoolctl import threadpool_info
+from wording import refused, stopped
 
 from heedmap.errors import InputError
 from heedmap.papers import __path__ as papers
@@ -162,17 +163,16 @@ def test_a_new_paper_has_a_command_a_result_and_figures_and_resumes(heedmap, toy
     assert len(before) == 2
     assert heedmap(*arguments).code == 0
     assert before == {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in before}
-    refused = heedmap(*arguments, "--seeds", "3")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "seeds: 2 -> 3" in refused.err
+    other = heedmap(*arguments, "--seeds", "3")
+    assert (other.code, other.err.count("\n")) == (2, 1)
+    stopped(other, out, "seeds: 2 -> 3", "--overwrite")
     assert "squares  Squares (n = 2 runs" in heedmap("figures", out, "--list").out
     damaged = out / "parts" / "1.parquet"
     damaged.write_bytes(damaged.read_bytes()[:40])
     for command in (arguments, ("figures", out, "--list")):
         said = heedmap(*command)
-        assert said.code == 2
         assert said.err.splitlines()[-1].startswith("heedmap: ")
-        assert "1.parquet: not as heedmap wrote it" in said.err
+        stopped(said, damaged, "manifest.json")
     for path in (out / "parts").iterdir():
         path.unlink()
     nothing = heedmap("figures", out, "--list")
@@ -268,9 +268,8 @@ def test_fewer_workers_than_one_are_refused(heedmap, csv_file, tmp_path):
             "--out",
             tmp_path / "out",
         )
-        assert said.code == 2
         assert said.err.count("\n") == 1
-        assert "workers: expected a number from 1, got 0" in said.err
+        stopped(said, "workers", "1", "0")
     assert not (tmp_path / "out").exists()
 
 
@@ -387,12 +386,12 @@ def test_pdflatex_compiles_it(tmp_path, lines):
     [(["a", ""], []), (["a", "a"], []), (["a", "b"], [["1"]])],
 )
 def test_every_column_has_a_name_of_its_own_and_every_line_all_cells(heads, lines):
-    with pytest.raises(ValueError, match="expected"):
+    with refused("Numbers: ", kind=ValueError):
         Table("Numbers", heads, lines)
 
 
 def test_every_column_of_the_csv_file_is_explained():
-    with pytest.raises(ValueError, match=r"what the columns hold, got nothing of \['none'\]"):
+    with refused("['none']", kind=ValueError):
         result(columns={"name": "", "value": "", "n": ""})
 
 

@@ -9,12 +9,12 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from wording import refused, warned
 
 import heedmap as hm
 from heedmap.data.load import load_corpus
 from heedmap.data.markup import without_html
 from heedmap.data.text_names import text_name
-from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
 TEXTS = [f"This is film number {i} to me" for i in range(60)]
@@ -85,7 +85,7 @@ def test_other_objects_are_no_labels(label):
         lambda: hm.load(TEXTS, labels=[*(["x", "y"] * 29), "x", label]),
         lambda: hm.load(pd.DataFrame({"text": TEXTS, "label": [*(["x", "y"] * 29), "x", label]})),
     ):
-        with pytest.raises(hm.InputError, match=r"index 59.*got a") as caught:
+        with refused("index 59", "label") as caught:
             make()
         assert len(str(caught.value).splitlines()) == 1
 
@@ -95,21 +95,21 @@ def test_a_list_of_labels_in_a_file_is_several_labels(tmp_path, name):
     rows = [{"text": text, "label": ["a"]} for text in TEXTS]
     path = tmp_path / name
     write(path, rows) if name == "a.jsonl" else pd.DataFrame(rows).to_parquet(path)
-    with pytest.raises(hm.InputError, match=r"label: expected one label per text, got a list"):
+    with refused(name, "label", "['a']"):
         hm.load(path)
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "several"),
     [
-        (["a|b", "a", "b"], r"several labels in one in column label \(a\|b\)"),
-        (["a", "b", "b, a"], r"several labels in one"),
-        (["['a']", "['a', 'b']", "[]"], "a list that is written as text in column label"),
+        (["a|b", "a", "b"], "a|b"),
+        (["a", "b", "b, a"], "b, a"),
+        (["['a']", "['a', 'b']", "[]"], "['a']"),
     ],
 )
-def test_several_labels_in_one_text_are_refused(tmp_path, labels, said):
+def test_several_labels_in_one_text_are_refused(tmp_path, labels, several):
     rows = [{"text": text, "label": labels[i % 3]} for i, text in enumerate(TEXTS)]
-    with pytest.raises(hm.InputError, match=said):
+    with refused("a.jsonl", "label", f"({several})", "--label-column"):
         hm.load(write(tmp_path / "a.jsonl", rows))
 
 
@@ -121,7 +121,7 @@ def test_labels_with_marks_in_them_are_labels(tmp_path):
 
 
 def test_truth_values_and_numbers_stay_apart_and_are_named():
-    with pytest.warns(match="truth values beside numbers as labels"):
+    with warned("'True' 20", "'1' 20", "'0' 20"):
         corpus = hm.load(TEXTS, labels=[True, 1, 0] * 20)
     assert corpus.classes == ["0", "1", "True"]
 
@@ -154,15 +154,14 @@ def test_a_test_split_without_a_label_column_is_left_out_and_said(tmp_path, opti
     path = write(
         tmp_path / "test.jsonl", [{"index": i, "sentence": t} for i, t in enumerate(TEXTS)]
     )
-    note = f"test: no label column in {path}; 60 texts are left out"
-    with pytest.warns(match=re.escape(note)):
+    with warned("test: ", "label", path, "60 texts"):
         corpus = hm.load(tmp_path, **options)
     assert corpus.left_out == {"test: label missing": 60}
     assert [len(corpus.splits[name]) for name in ("train", "dev", "test")] == [48, 20, 12]
     audited = load_corpus(DataSettings(source=str(tmp_path), training=False, **options), ["0", "1"])
     assert "test: 60 texts without a label; those of dev are audited" in audited.notes
     write(tmp_path / "train.jsonl", [{"sentence": t, "stars of it": 1} for t in TEXTS])
-    with pytest.raises(hm.InputError, match=r"train.jsonl: no label column"):
+    with refused("train.jsonl", "label", "sentence, stars of it", "--label-column"):
         hm.load(tmp_path, **options)
 
 
@@ -171,10 +170,7 @@ def test_tables_beside_the_splits_are_said_not_to_be_read(tmp_path):
     for name in ("train", "test", "train_part2", "eval"):
         write(tmp_path / f"{name}.jsonl", rows)
     write(tmp_path / "dataset_info.json", [{}])
-    said = (
-        "files that are not read: eval.jsonl, train_part2.jsonl; read are test.jsonl, train.jsonl"
-    )
-    with pytest.warns(match=said):
+    with warned("eval.jsonl, train_part2.jsonl", "test.jsonl, train.jsonl"):
         hm.load(tmp_path)
 
 
@@ -185,8 +181,7 @@ def test_a_split_column_is_read_without_its_blanks_and_needs_texts_to_train_on(t
     ]
     corpus = hm.load(write(tmp_path / "a.jsonl", rows))
     assert (len(corpus.splits["test"]), corpus.left_out) == (20, {})
-    said = "expected texts of the train split, got 20 of test alone; give texts to train on"
-    with pytest.raises(hm.InputError, match=said):
+    with refused("a.jsonl", "train", "20 of test"):
         hm.load(write(tmp_path / "a.jsonl", rows[40:]))
 
 
@@ -238,11 +233,11 @@ def test_ids_that_are_no_texts_are_refused_where_they_are_named_and_else_not_rea
     frame.to_parquet(tmp_path / "a.parquet")
     sources = [frame] if isinstance(name, bytes) else [frame, tmp_path / "a.parquet"]
     for source in sources:
-        with pytest.warns(match=r"id: expected .*; the column is not read, and texts are named by"):
+        with warned("id", "the column is not read"):
             corpus = hm.load(source)
         assert corpus.settings.id is None
         assert re.match("(index|row) ", corpus.splits["test"].keys[0])
-        with pytest.raises(hm.InputError, match=r"id: expected .*, got a"):
+        with refused("id", "got", type(name).__name__):
             hm.load(source, id="id")
 
 
@@ -252,9 +247,7 @@ def test_ids_that_are_no_texts_are_refused_where_they_are_named_and_else_not_rea
      ("[1, 2]", "brackets"), ("'a {}'", "single quotes")],
 )  # fmt: skip
 def test_texts_that_are_read_with_their_brackets_or_single_quotes_are_noted(form, what):
-    with pytest.warns(
-        match=rf"texts in column text that are in {what}: 60 of 60; these marks are read"
-    ):
+    with warned("column text", what, "60 of 60"):
         corpus = hm.load([form.format(text) for text in TEXTS], labels=[0, 1] * 30)
     assert corpus.notes[0].startswith("texts in column text that are in")
     few = [form.format(text) if i < 20 else text for i, text in enumerate(TEXTS)]
@@ -292,7 +285,7 @@ def test_columns_of_one_name_are_refused_only_where_they_are_read(tmp_path, kind
     source = frame if kind == "frame" else path
     assert hm.load(source).classes == ["0", "1"]
     for text in ("x", "text,x"):
-        with pytest.raises(hm.InputError, match="one column x, got 2 of that name; rename one"):
+        with refused("column x", "2"):
             hm.load(source, text=text)
 
 
@@ -302,7 +295,7 @@ def test_blanks_around_the_names_of_columns_do_not_matter(tmp_path):
     joined = hm.load(path, text="title, body")
     assert joined.splits["test"].tokens == hm.load(path, text="title,body").splits["test"].tokens
     assert hm.load(path, text="body ", label=" label").settings.text == "body"
-    with pytest.raises(hm.InputError, match=r"no text column \(content\); the columns are"):
+    with refused("text column (content)", "title, body, label", "--text-column"):
         hm.load(path, text="title, content")
 
 
@@ -318,7 +311,7 @@ def test_blanks_around_the_names_of_columns_do_not_matter(tmp_path):
 def test_markup_is_counted_and_turned_into_text_where_that_is_asked(tmp_path, tag):
     rows = [{"text": f"{text}{tag}x", "label": i % 2} for i, text in enumerate(TEXTS)]
     path = write(tmp_path / "a.jsonl", rows)
-    with pytest.warns(match="HTML in 60 of 60 texts"):
+    with warned("60 of 60 texts", *tag.split("\n"), "--markup text"):
         hm.load(path)
     text = hm.load(path, markup="text").splits["train"].written[0]
     assert not set("<>#;") & set(text)
@@ -341,7 +334,7 @@ def test_what_is_no_markup_stays():
 def test_lists_of_words_are_texts_with_spaces(tmp_path, write_words):
     rows = [{"text": write_words(["it's", "film", str(i)]), "label": i % 2} for i in range(60)]
     path = write(tmp_path / "a.jsonl", rows)
-    with pytest.warns(match="texts in column text are lists of words"):
+    with warned("column text", "lists of words"):
         corpus = hm.load(path)
     assert corpus.splits["test"].written[0].startswith("it's film ")
 
@@ -359,7 +352,7 @@ def test_escapes_in_lists_that_are_written_as_text_are_those_of_json_or_of_pytho
         {"text": f"[{', '.join(map(write_word, [*words, str(i)]))}]", "label": i % 2}
         for i in range(60)
     ]
-    with pytest.warns(match="texts in column text are lists of words"):
+    with warned("column text", "lists of words"):
         corpus = hm.load(write(tmp_path / "a.jsonl", rows))
     assert corpus.splits["test"].written[0].startswith("so \N{GRINNING FACE} a/b it's ")
 
@@ -367,7 +360,7 @@ def test_escapes_in_lists_that_are_written_as_text_are_those_of_json_or_of_pytho
 @pytest.mark.parametrize("text", [r'["a", "\ud83d"]', r"['a', '\ud83d']"])
 def test_half_a_character_in_a_list_that_is_written_as_text_is_refused(tmp_path, text):
     rows = [{"text": "['a', 'b']", "label": "1"}, {"text": text, "label": "0"}]
-    with pytest.raises(InputError, match=r"a.jsonl, line 2: expected text, got half a character"):
+    with refused("a.jsonl, line 2", "column text"):
         hm.load(write(tmp_path / "a.jsonl", rows))
 
 
@@ -375,6 +368,5 @@ def test_half_a_character_in_a_list_that_is_written_as_text_is_refused(tmp_path,
 def test_a_list_that_holds_more_than_words_is_named_by_its_own_row(tmp_path, other):
     rows = [{"text": ["a", "b"], "label": i % 2} for i in range(6)]
     rows[3]["text"] = ["a", other]
-    said = f"line 4: expected a list of words in column text, as in other rows, got {other} in it"
-    with pytest.raises(InputError, match=re.escape(said)):
+    with refused("line 4", "column text", f"got {other}"):
         hm.load(write(tmp_path / "a.jsonl", rows))

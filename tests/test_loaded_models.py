@@ -5,9 +5,9 @@ import pytest
 import torch
 import transformers
 from tiny_transformers import tiny_model, tiny_tokenizer
+from wording import refused
 
 import heedmap as hm
-from heedmap.errors import InputError
 
 TEXTS = ["A great film.", "bad", "the plot is unwatchable , bad films", "A film", "great great"]
 ROWS = [{"text": text, "label": str(i % 2)} for i, text in enumerate(TEXTS)]
@@ -88,7 +88,7 @@ def test_a_check_that_fails_is_a_value_that_says_why(tmp_path):
     tiny_model("bert").to(torch.float16).save_pretrained(tmp_path)
     tiny_tokenizer("bert").save_pretrained(tmp_path)
     assert hm.check(tmp_path).passes
-    with pytest.raises(InputError, match="expected a dtype"):
+    with refused("float32, float16, bfloat16", "'int8'"):
         hm.check(tmp_path, dtype="int8")
 
 
@@ -102,34 +102,37 @@ def test_a_model_that_computes_something_else_after_loading_is_refused():
     plain = tiny_model("bert")
     model = Doubled(plain.config)
     model.load_state_dict(plain.state_dict())
-    with pytest.raises(InputError, match="expected a model that is the same after it is saved"):
+    with refused("Doubled", "logits"):
         hm.open_model((model, tiny_tokenizer("bert")), ROWS)
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("source", "named"),
     [
-        (lambda m, t: m, r"expected \(model, tokenizer\), got .* alone"),
-        (lambda m, t: t, r"expected \(model, tokenizer\), got .* alone"),
-        (lambda m, t: (t, m), "swap them"),
-        (lambda m, t: (m,), r"got \(transformers.*BertForSequenceClassification\)"),
-        (lambda m, t: (m.base_model, "bert"), r"got \(transformers.*BertModel, str\)"),
-        (lambda m, t: (torch.nn.Linear(2, 2), t), "a model of another library"),
-        (lambda m, t: 7, "got int"),
+        (lambda m, t: m, ["(model, tokenizer)", "BertForSequenceClassification"]),
+        (lambda m, t: t, ["(model, tokenizer)", "TokenizersBackend"]),
+        (lambda m, t: (t, m), ["(model, tokenizer)", "(tokenizer, model)", "swap"]),
+        (lambda m, t: (m,), ["(model, tokenizer)", "BertForSequenceClassification)"]),
+        (lambda m, t: (m.base_model, "bert"), ["(model, tokenizer)", "BertModel, str)"]),
+        (
+            lambda m, t: (torch.nn.Linear(2, 2), t),
+            ["(model, tokenizer)", "Linear, ", "another library"],
+        ),
+        (lambda m, t: 7, ["folder", "int"]),
         (
             lambda m, t: transformers.TokenClassificationPipeline(model=m, tokenizer=t),
-            "expected a pipeline of text-classification",
+            ["text-classification"],
         ),
     ],
 )
-def test_another_object_is_refused_with_what_to_give(source, message):
-    with pytest.raises(TypeError, match=message):
+def test_another_object_is_refused_with_what_to_give(source, named):
+    with refused(*named, kind=TypeError):
         hm.open_model(source(tiny_model("bert"), tiny_tokenizer("bert")), ROWS)
 
 
 def test_a_model_that_cannot_be_audited_is_refused_without_a_folders_name():
     model = tiny_model("bert", classes=3)
     model.config.problem_type = "multi_label_classification"
-    with pytest.raises(InputError, match="the model in memory") as error:
+    with refused("in memory", "multi_label_classification") as error:
         hm.open_model((model, tiny_tokenizer("bert")), ROWS)
     assert "/tmp" not in str(error.value)

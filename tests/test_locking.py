@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from conftest import contents
+from wording import refused, stopped
 
 from heedmap.data.load import load
-from heedmap.errors import InputError
 from heedmap.files import locking
 from heedmap.files.locking import BusyError, whole_command, writing
 from heedmap.files.storage import write_atomically
@@ -37,11 +37,10 @@ def how(request, monkeypatch, tmp_path_factory):
 def test_a_second_process_is_refused_in_one_line_until_the_first_is_done(hold, how, tmp_path):
     other = hold(tmp_path / "run", how)
     with (
-        pytest.raises(BusyError, match=r"run: is being written by another heedmap") as caught,
+        refused(tmp_path / "run", "another heedmap", "--out", kind=BusyError),
         writing(tmp_path / "run"),
     ):
         pass
-    assert "\n" not in str(caught.value)
     other.communicate("done\n")
     with writing(tmp_path / "run"):
         pass
@@ -108,7 +107,7 @@ def test_a_folder_that_was_made_for_nothing_is_gone_again(how, tmp_path):
 def test_a_file_in_the_folders_place_is_one_clear_line(tmp_path):
     (tmp_path / "file").write_text("mine")
     for place in (tmp_path / "file", tmp_path / "file" / "run"):
-        with pytest.raises(InputError, match="found a file"), writing(place):
+        with refused("a file", "--out"), writing(place):
             pass
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -175,7 +174,7 @@ def test_while_one_writes_others_are_refused_and_readers_see_what_is_whole(
     ):
         done = heedmap(*command)
         assert (done.code, done.err.count("\n")) == (2, 1), done.err
-        assert "is being written by another heedmap" in done.err
+        stopped(done, run, "another heedmap", "--out")
     assert contents(run) == before
     assert json.loads(heedmap("list", tmp_path, "--json").out)[0]["state"] == "audited"
     assert heedmap("figures", run, "--list").code == 0
@@ -220,7 +219,7 @@ def test_a_run_that_is_replaced_while_it_is_read_is_said_to_be(csv_file, tmp_pat
         return found
 
     monkeypatch.setattr(opening, "open_own", slow)
-    with pytest.raises(InputError, match="was written anew while it was read"):
+    with refused(tmp_path / "run", "while it was read"):
         open_run(tmp_path / "run")
 
 
@@ -229,8 +228,5 @@ def test_a_folder_that_cannot_be_made_is_refused_and_not_tried_for_ever(tmp_path
         raise FileNotFoundError(2, "No such file or directory")  # as below /proc
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
-    refused = pytest.raises(
-        InputError, match="run: the folder cannot be made; choose another --out"
-    )
-    with refused, writing(tmp_path / "run"):
+    with refused(tmp_path / "run", "--out"), writing(tmp_path / "run"):
         raise AssertionError("never held")

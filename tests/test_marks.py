@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import small_corpus
+from wording import refused, warned
 
 from heedmap.data.marks import marked_words, marks_of
-from heedmap.errors import InputError
 
 
 @pytest.fixture
@@ -32,33 +32,33 @@ def test_a_file_has_one_word_per_line(corpus, tmp_path):
 
 def test_words_that_occur_nowhere_are_refused_with_what_is_near(corpus):
     known = corpus.splits["train"].tokens[0][0]
-    with pytest.raises(InputError, match=f"none of these occurs.*{known}"):
+    with refused("--forbidden", f"{known}x", known):
         marked_words(f"{known}x", corpus)
-    with pytest.raises(InputError, match="nothing near"):
+    with refused("--forbidden", "qqqqqq (nothing near)"):
         marked_words("qqqqqq", corpus)
 
 
 def test_of_several_words_those_that_occur_nowhere_are_named(corpus):
     known = corpus.splits["train"].tokens[0][0]
-    with pytest.warns(UserWarning, match="not in the texts: qqqqqq"):
+    with warned("--forbidden", "qqqqqq"):
         assert marked_words(f"{known},qqqqqq", corpus) == (known,)
 
 
 @pytest.mark.parametrize("text", ["", " , ,"])
 def test_no_word_is_refused(text, corpus):
-    with pytest.raises(InputError, match="expected words"):
+    with refused(f"--forbidden '{text}'", "he,she,..."):
         marked_words(text, corpus)
 
 
 def test_an_unreadable_file_is_refused(corpus, tmp_path):
     path = tmp_path / "words.txt"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="cannot be read"):
+    with refused(path, "0xff"):
         marked_words(str(path), corpus)
 
 
 def test_marked_by_the_data_needs_marks_in_every_split(corpus):
-    with pytest.raises(InputError, match="train, dev, test"):
+    with refused("--forbidden marked", "train, dev, test"):
         marked_words("marked", corpus)
     splits = {
         name: replace(split, rationale=[np.arange(len(text)) == 0 for text in split.tokens])

@@ -1,10 +1,10 @@
 """Which output of a model a label means: by name, by the numbers in names, by counting, or refused."""
 
 import pytest
+from wording import refused
 
 from heedmap.data.labels import label_text, unlabelled
 from heedmap.data.matching import match, numbers_in
-from heedmap.errors import InputError
 
 STARS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
 LABELS, NAMES = ("LABEL_0", "LABEL_1"), ("negative", "positive")
@@ -42,33 +42,32 @@ def test_labels_are_matched_by_name_or_by_numbers_and_a_note_says_how(
 
 
 @pytest.mark.parametrize(
-    ("labels", "outputs", "said"),
+    ("labels", "outputs", "named"),
     [
-        ("1", NAMES, "counted from 0, 1 is positive; counted from 1, 1 is negative; say it: --classes 0,1 or"),
-        ("1 2", ("a", "b", "c"), "counted from 0, 1 is b; counted from 1, 1 is a"),
-        ("1 2", LABELS, "counted from 1, 1 is LABEL_0; by the number in its name, 1 is LABEL_1"),
-        ("0 1", STARS, "counted from 0, 1 is 2 stars; by the number in its name, 1 is 1 star"),
-        ("0 2", NAMES, "--classes NAME,NAME"),
-        ("-1 1", NAMES, "--classes NAME,NAME"),
-        ("yes no", NAMES, "or their numbers as labels, got yes, no; say how"),
-        ("true 1", NAMES, r"\(truth values, true, beside numbers, 1: write them in one way\)"),
-        ("a b c", NAMES, r"got 3 different ones \(a, b, c\): it has fewer classes; leave out"),
-        ("negative positive mixed", NAMES, "it has no class for mixed; leave out the rows"),
+        ("1", NAMES, ["from 0, 1 is positive", "from 1, 1 is negative", "--classes 0,1", "--classes 1,2"]),
+        ("1 2", ("a", "b", "c"), ["from 0, 1 is b", "from 1, 1 is a", "--classes 0,1,2"]),
+        ("1 2", LABELS, ["from 1, 1 is LABEL_0", "number in its name, 1 is LABEL_1"]),
+        ("0 1", STARS, ["from 0, 1 is 2 stars", "number in its name, 1 is 1 star"]),
+        ("0 2", NAMES, ["(negative, positive)", "0, 2", "--classes NAME,NAME"]),
+        ("-1 1", NAMES, ["(negative, positive)", "-1, 1", "--classes NAME,NAME"]),
+        ("yes no", NAMES, ["(negative, positive)", "yes, no", "--classes NAME,NAME"]),
+        ("true 1", NAMES, ["true, 1", "truth values, true", "numbers, 1"]),
+        ("a b c", NAMES, ["2 classes", "3", "(a, b, c)"]),
+        ("negative positive mixed", NAMES, ["2 classes", "3", "mixed", "no class for mixed"]),
     ],
 )  # fmt: skip
-def test_labels_whose_classes_are_not_certain_are_refused_with_the_cause(labels, outputs, said):
-    with pytest.raises(InputError, match=said) as caught:
+def test_labels_whose_classes_are_not_certain_are_refused_with_the_cause(labels, outputs, named):
+    with refused(*named):
         match("a", labels.split(), outputs)
-    assert "\n" not in str(caught.value)
 
 
 def test_the_labels_of_other_splits_may_tell_how_they_count():
     assert match("a", ["1"], NAMES, further_labels=["0", "1"]).number == {"1": 1}
     assert match("a", ["1"], NAMES, further_labels=["1", "2"]).number == {"1": 0}
-    with pytest.raises(InputError, match="counted from 0"):
+    with refused("from 0, 1 is positive", "from 1, 1 is negative"):
         match("a", ["1"], NAMES, further_labels=["odd"])
     for others in ([], ["0", "3"]):
-        with pytest.raises(InputError, match="counted from 0"):
+        with refused("from 0, 1 is b", "from 1, 1 is a"):
             match("a", ["1", "2"], ("a", "b", "c"), further_labels=others)
 
 
@@ -91,16 +90,16 @@ def test_numbers_in_names_do_not_decide_where_all_splits_count_otherwise(outputs
     [(["1", "2"], STARS, "0"), (["1"], LABELS, "2"), (["1"], ("0", "1"), "2")],
 )
 def test_other_splits_that_contradict_the_numbers_in_names_are_refused(labels, outputs, others):
-    with pytest.raises(InputError, match=r"by the number in its name, 1 is .*; say it: --classes"):
+    with refused("number in its name, 1 is", "--classes"):
         match("a", labels, outputs, further_labels=[others])
 
 
 def test_names_that_a_user_gives_decide_and_there_is_one_for_each_output():
     assert match("a", ["1.0", "2.0"], NAMES, ["1", "2"]).number == {"1.0": 0, "2.0": 1}
     assert match("a", ["1"], STARS, ["0", "1", "2", "3", "4"]).number == {"1": 1}
-    with pytest.raises(InputError, match=r"expected 2 names .*\(negative, positive\), got 3"):
+    with refused("--classes", "2 names", "(negative, positive)", "3 (x, y, z)"):
         match("a", ["x"], NAMES, ["x", "y", "z"])
-    with pytest.raises(InputError, match="expected the model's 2 classes"):
+    with refused("2 classes (no, yes)", "0, 1"):
         match("a", ["0", "1"], NAMES, ["no", "yes"])
 
 
@@ -136,11 +135,11 @@ def test_labels_that_say_that_there_is_none(labels, classes, none):
 
 @pytest.mark.parametrize("value", [{"a"}, ["a"], ("a", "b"), {"a": 1}, frozenset()])
 def test_several_labels_of_one_text_are_refused(value):
-    with pytest.raises(InputError, match="one label per text, got a"):
+    with refused("label", f"{type(value).__name__} ({value})"):
         label_text(value)
 
 
 @pytest.mark.parametrize("value", [object(), b"a", 1j, int])
 def test_what_is_no_text_number_truth_value_or_date_is_no_label(value):
-    with pytest.raises(InputError, match="expected text, a number, a truth value or a date, got"):
+    with refused("got", type(value).__name__):
         label_text(value)

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 import torch
 from tiny_transformers import tiny_model
+from wording import refused
 
 import heedmap as hm
 from heedmap.files.naming import DATA, MODEL, check_name, is_there, name_of
@@ -76,28 +77,25 @@ def test_what_is_no_name_and_no_path_is_a_type_error_of_one_line(take, thing, no
 
 
 def test_a_model_object_is_named_with_its_remedy(no_network):
-    with pytest.raises(
-        TypeError, match=r"expected \(model, tokenizer\), got .*BertForSequenceClassification"
-    ):
+    with refused("(model, tokenizer)", "BertForSequenceClassification", kind=TypeError):
         hm.open_model(tiny_model("bert"), "texts.csv")
-    with pytest.raises(TypeError, match=r"got dict; or give a pandas DataFrame, .*labels=\[...\]"):
+    with refused("dict", "pandas DataFrame", "labels=[...]", kind=TypeError):
         hm.load(THINGS["dict"])
 
 
 def test_a_frame_is_named_with_the_way_it_goes(no_network):
     frame = pd.DataFrame({"text": TEXTS, "label": [0, 1]})
-    for take, said in (
-        (hm.train, r"expected a corpus, got .*DataFrame; .*heedmap.train\(heedmap.load\(data\)\)"),
+    for take, named in (
+        (hm.train, ["corpus", "pandas.DataFrame", "heedmap.train(heedmap.load(data))"]),
         (
             hm.audit,
-            r"expected a run or its folder, got .*DataFrame; load, then train, then audit: heedmap.audit\(",
+            ["run", "pandas.DataFrame", "heedmap.audit(heedmap.train(heedmap.load(data)))"],
         ),
-        (lambda thing: hm.open_model(thing, "texts.csv"), r"expected a model.*got .*DataFrame"),
-        (lambda thing: hm.fine_tune(thing, "texts.csv"), r"expected a model.*got .*DataFrame"),
+        (lambda thing: hm.open_model(thing, "texts.csv"), ["model", "pandas.DataFrame"]),
+        (lambda thing: hm.fine_tune(thing, "texts.csv"), ["model", "pandas.DataFrame"]),
     ):
-        with pytest.raises(TypeError, match=said) as error:
+        with refused(*named, kind=TypeError) as error:
             take(frame)
-        assert "\n" not in str(error.value)
         assert "secret" not in str(error.value)
 
 
@@ -143,9 +141,9 @@ def test_a_path_is_never_taken_for_a_name(no_network, tmp_path, monkeypatch):
     from pathlib import Path
 
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(hm.InputError, match="no such file"):
+    with refused(tmp_path / "imdb"):
         hm.load(Path("imdb"))
-    with pytest.raises(hm.InputError, match="does not exist"):
+    with refused("owner/model"):
         hm.open_model(Path("owner/model"), "texts.csv")
     (tmp_path / "texts.csv").write_text("text,label\ngood,1\n")
     assert name_of(Path("texts.csv"), DATA) == "texts.csv"

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 from tiny_transformers import tiny_model, tiny_tokenizer
 from transformers import BertConfig
+from wording import warned
 
 import heedmap as hm
 from heedmap.experiments.notes import MOST_TIED, tied_texts, ties
@@ -79,7 +80,7 @@ def test_a_cross_encoder_on_single_texts_is_not_audited_without_a_word(heedmap, 
     assert "looks like a model of pairs of texts" in (tmp_path / "run" / "report.html").read_text()
     of_labels = about_labels.removeprefix(f"{texts}: ")
     assert hm.open_audit(tmp_path / "run").about["notes"] == [of_labels, note]
-    with pytest.warns(UserWarning, match="looks like a model of pairs"):
+    with warned("pairs"):
         hm.open_run(tmp_path / "run")
 
 
@@ -143,10 +144,7 @@ def test_a_real_model_in_half_precision_says_that_it_ties(minilm, real_data, tmp
     # Some processors take minutes for longer ones.
     (tmp_path / "short.jsonl").write_text("\n".join(lines))
     run = hm.open_model(minilm, tmp_path / "short.jsonl", dtype="bfloat16", out=tmp_path / "run")
-    with (
-        pytest.warns(UserWarning, match="eager attention, .*, differs from the default"),
-        pytest.warns(UserWarning, match="bfloat16 rounds: in .* audit with dtype float32"),
-    ):
+    with warned("eager attention", "default"), warned("bfloat16", "float32"):
         audit = hm.audit(run, permutations=2)
     assert tied_texts(audit.tables["leave_one_out"]["importance"]) > 0.5
     page = (tmp_path / "run" / "report.html").read_text()

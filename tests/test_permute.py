@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import padded_rows
 from oracles import permutation_moments
+from wording import refused
 
 from heedmap.counterfactual.permute import _shuffled, orders, permuted_logits
 
@@ -173,5 +174,5 @@ def test_a_length_that_needs_more_blocks_than_one_is_shuffled_whole():
 
 
 def test_no_permutations_is_an_error():
-    with pytest.raises(ValueError, match="at least 1 permutation, got 0"):
+    with refused("1 permutation", "0", kind=ValueError):
         permuted_logits(*by_mask([3]), 0, np.random.default_rng(0))

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from wording import refused
 
 from heedmap.calibration import corpora
 from heedmap.calibration.corpora import texts_for, write_cues, write_own, write_training
 from heedmap.calibration.families import draw, families, make, plants
 from heedmap.calibration.plants import FAITHFUL, LONGEST_TEXT, OWN, Plant, is_cue
 from heedmap.data.load import load
-from heedmap.errors import InputError
 
 FAMILIES = {name: family for name, family in families().items() if family.on_corpora}
 RANDOM = "corpus' own labels, then random weights"
@@ -98,7 +98,7 @@ def test_a_corpus_of_few_or_short_texts_is_refused():
     few = load(
         ["a good film that is long enough to plant on"] * 30, ["a", "b"] * 15, progress=False
     )
-    with pytest.raises(InputError, match="expected at least 100 texts of 8 words or more"):
+    with refused("100 texts of 8 words"):
         make(plant("corpus, cue attended", "lstm"), {"reviews": few})
 
 

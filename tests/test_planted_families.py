@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from wording import refused
 
 from heedmap.calibration.construction import mass_on
 from heedmap.calibration.counter_evidence import hints_only, is_hint
@@ -16,7 +17,6 @@ from heedmap.calibration.two_words import is_first, without_first, without_secon
 from heedmap.calibration.uneven_classes import with_cues, without_cues
 from heedmap.calibration.xor import is_left, is_right, with_both_others, with_other_left
 from heedmap.data.vocabulary import Vocabulary
-from heedmap.errors import InputError
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.normalisers import normalise
 from heedmap.settings import ModelSettings, TrainSettings
@@ -101,11 +101,11 @@ def test_what_makes_a_model_easy_varies_independently():
 
 
 def test_plants_that_cannot_be_made_are_refused():
-    with pytest.raises(InputError, match="expected a family of plants, got 'none such'"):
+    with refused("'none such'"):
         make(Plant("none such", "lstm", 0))
-    with pytest.raises(InputError, match=r"cue attended: expected one of by hand, .*, got 'elmo'"):
+    with refused("cue attended", "by hand, none, average, lstm", "'elmo'"):
         make(Plant("cue attended", "elmo", 0))
-    with pytest.raises(InputError, match="expected the corpus 'sst' among the hosts"):
+    with refused("cue attended, lstm in sst, seed 0", "'sst'"):
         make(Plant("cue attended", "lstm", 0, host="sst"))
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from wording import refused
 
 from heedmap.calibration.by_hand import planted_by_hand, scores_by_values
 from heedmap.calibration.plants import (
@@ -21,7 +22,6 @@ from heedmap.calibration.plants import (
     write_texts,
 )
 from heedmap.data.corpus import Split
-from heedmap.errors import InputError
 
 SHARE = {
     **dict.fromkeys(["faithful", "proportional"], 1.0),
@@ -109,8 +109,7 @@ def test_too_few_long_texts_to_plant_on_are_refused_with_the_least_numbers():
     texts = [["w"] * LEAST_WORDS] * LEAST_TEXTS + [["w"] * (LEAST_WORDS - 1)] * 50
     split = Split([str(i) for i in range(len(texts))], texts, np.zeros(len(texts), dtype=np.int64))
     assert len(check_texts(split, "mine.csv")) == LEAST_TEXTS
-    message = "mine.csv: expected at least 100 texts of 8 words or more to plant on, got 99 of 149"
-    with pytest.raises(InputError, match=message):
+    with refused("mine.csv", f"{LEAST_TEXTS} texts of {LEAST_WORDS} words", "99 of 149"):
         check_texts(split.take(range(1, 150)), "mine.csv")
 
 

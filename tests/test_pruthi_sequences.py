@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 from made_translations import sentences, write_tables, write_texts
+from wording import refused, stopped
 
 from heedmap.data.parallel import Pairs, load_parallel
-from heedmap.errors import InputError
 from heedmap.models.step_decoder import Decoded, StepDecoder, StepDecoderSettings
 from heedmap.papers.kit.reproduction import Cell
 from heedmap.papers.pruthi import sequences
@@ -238,7 +238,7 @@ def test_sentences_are_translated_with_their_links(tmp_path):
     lines = {tuple(line[:2]): line for line in PAPER.result(theirs).summary.lines}
     assert lines["learned", "Pruthi et al."][-1] == "24.42 by compare-mt"
     assert "BLEU: ours by sacrebleu" in text
-    with pytest.raises(InputError, match="expected links of the words"):
+    with refused("links of the words"):
         sequences.reproduce(
             load_parallel(write_texts(tmp_path / "out"), "de", "en"),
             task="translation", out=tmp_path / "none", **TINY,
@@ -247,22 +247,21 @@ def test_sentences_are_translated_with_their_links(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "named"),
     [
-        (("copy", "--data", "x"), "--data: not of the task copy"),
-        (("copy", "--forbidden", "she"), "--forbidden: not of the task copy"),
-        (("pronoun", "--budget", "paper"), "--budget: not of the task pronoun"),
-        (("--links", "a:de-en", "--data", "x"), "--links: not of the task of your own texts"),
-        (("reverse", "--from", "de"), "--from: not of the task reverse"),
-        (("reverse", "--budget", "small"), "expected quick or paper, got small"),
-        (("translation", "--data", "x"), "and --links"),
-        (("translation",), "expected --data with sentences"),
-        (("transition",), "expected one of"),
-        (("copy", "--penalties", "-1"), "penalties"),
+        (("copy", "--data", "x"), ["--data", "copy"]),
+        (("copy", "--forbidden", "she"), ["--forbidden", "copy"]),
+        (("pronoun", "--budget", "paper"), ["--budget", "pronoun"]),
+        (("--links", "a:de-en", "--data", "x"), ["--links", "your own texts"]),
+        (("reverse", "--from", "de"), ["--from", "reverse"]),
+        (("reverse", "--budget", "small"), ["quick or paper", "small"]),
+        (("translation", "--data", "x"), ["--links"]),
+        (("translation",), ["--data", "sentences"]),
+        (("transition",), ["transition", "translation"]),
+        (("copy", "--penalties", "-1"), ["penalties"]),
     ],
 )
-def test_options_of_another_kind_of_task_are_refused(heedmap, tmp_path, words, said):
+def test_options_of_another_kind_of_task_are_refused(heedmap, tmp_path, words, named):
     done = heedmap("reproduce", "pruthi", *words, "--out", tmp_path / "out")
-    assert done.code == 2
-    assert said in done.err
+    stopped(done, *named)
     assert not (tmp_path / "out").exists()

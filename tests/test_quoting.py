@@ -6,12 +6,12 @@ import pytest
 from conftest import SHARED
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wording import refused
 
 from heedmap.data import quoting
 from heedmap.data.csv_records import Dialect
 from heedmap.data.load import load
 from heedmap.data.readers import read_rows
-from heedmap.errors import InputError
 
 HEADER = ["text", "label"]
 
@@ -137,18 +137,16 @@ def test_what_the_user_says_of_quotes_holds(tmp_path):
     (tmp_path / "b.csv").write_text('text,label\n"good","1"\n"bad","0"\n')
     assert read(tmp_path / "b.csv") == [["good", "1"], ["bad", "0"]]
     assert read(tmp_path / "b.csv", quotes="none") == [['"good"', '"1"'], ['"bad"', '"0"']]
-    with pytest.raises(InputError, match="quotes = 'single': input should be 'none' or 'double'"):
+    with refused("quotes = 'single'", "'none' or 'double'"):
         load(path, quotes="single")
-    with pytest.raises(InputError, match="--quotes none: reviews is no CSV file; leave out"):
+    with refused("--quotes none", "reviews", "leave out"):
         load("reviews", quotes="none")
 
 
 def test_a_row_that_does_not_fit_is_refused_with_how_the_file_was_read(tmp_path):
     rows = unbalanced()
     rows[60][0] += "\tmore"
-    with pytest.raises(
-        InputError, match=r"line 62: expected .*\(2\), got 3, .*quotes are characters"
-    ):
+    with refused("line 62", "(2)", "got 3", "quotes are characters"):
         read(written(tmp_path / "a.tsv", rows))
 
 

@@ -5,9 +5,9 @@ import stat
 
 import pytest
 from conftest import QUICK, stamped
+from wording import refused
 
 import heedmap as hm
-from heedmap.errors import InputError
 from heedmap.files.storage import refuse_file, refuse_special, write_atomically
 from heedmap.settings import AuditSettings, TrainSettings
 
@@ -127,7 +127,8 @@ def test_the_library_refuses_the_same():
         (TrainSettings, {"seed": 2**64}), (TrainSettings, {"learning_rate": float("inf")}),
         (AuditSettings, {"epsilon": float("nan")}), (AuditSettings, {"permutations": 10**9}),
     ):  # fmt: skip
-        with pytest.raises(InputError, match=next(iter(values))):
+        ((name, value),) = values.items()
+        with refused(f"{name} = {value}"):
             settings.of(**values)
 
 
@@ -143,16 +144,16 @@ def test_a_folder_can_be_where_nothing_is_or_an_empty_one(tmp_path):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_the_right_to_write_is_refused(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(InputError, match="read-only"):
+    with refused("read-only"):
         refuse_file(tmp_path / "run")
 
 
 def test_a_device_or_a_pipe_is_never_replaced_by_a_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(InputError, match="expected the name of a file"):
+        with refused(path, "name of a file"):
             write_atomically(path, "text")
-        with pytest.raises(InputError, match="expected the name of a file"):
+        with refused(path, "name of a file"):
             refuse_special(path)
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     write_atomically(tmp_path / "plain", "a")

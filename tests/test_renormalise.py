@@ -9,8 +9,8 @@ import torch
 from conftest import random_pairs, random_sentences, random_texts, small_model
 from making import evidence_of
 from tiny_transformers import tiny_classifier
+from wording import refused
 
-from heedmap.errors import InputError
 from heedmap.experiments.methods import erasure_predictions as erased
 from heedmap.experiments.questions import eraser
 from heedmap.experiments.questions.eraser import counts_of
@@ -198,7 +198,7 @@ def test_unknown_scores_of_a_sparse_normaliser_are_refused(monkeypatch):
     monkeypatch.setattr(
         type(evidence.model), "trace", lambda self, batch: replace(trace(self, batch), scores=None)
     )
-    with pytest.raises(InputError, match=r"^renormalise = 'again': expected a softmax") as error:
+    with refused("renormalise = 'again'", "softmax") as error:
         evidence.table("erasure")
     assert "\n" not in str(error.value)
     scaled = evidence_of(evidence.model, random_texts(LENGTHS), SCALE)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from made_audits import EVIL, Elements, make_audit
+from wording import warned
 
 import heedmap as hm
 from heedmap.data.corpus import Split
@@ -54,7 +55,7 @@ def test_many_classes_and_long_names_stay_short(tmp_path):
     path = tmp_path / "a.csv"
     rows = [f"text {i},{'x' * 90}{i % 20}\n" for i in range(100)]
     path.write_text("text,label\n" + "".join(rows))
-    with pytest.warns(match="20 of 20 classes have fewer than 10 training texts"):
+    with warned("20 of 20 classes", "10"):
         corpus = hm.load(path)
     assert len(repr(corpus)) < 2000
     assert "…" in repr(corpus)

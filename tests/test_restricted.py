@@ -8,12 +8,12 @@ import pytest
 import torch
 from tiny_transformers import reviews_classifier, tiny_classifier
 from transformers import BertForSequenceClassification
+from wording import refused
 
 from heedmap.data.batches import Ragged
 from heedmap.data.corpus import Split
 from heedmap.data.load import load
 from heedmap.data.marks import marks_of
-from heedmap.errors import InputError
 from heedmap.experiments.questions.deception import masses
 from heedmap.experiments.variants import Penalty
 from heedmap.huggingface.attention_hook import Visitor
@@ -262,19 +262,19 @@ def test_the_answers_are_read_back_and_nothing_is_trained_again(made, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("names", "forbidden", "message"),
+    ("names", "forbidden", "named"),
     [
-        (["stability"], "and", "of transformers only deception; here there are deception"),
-        ([], None, "expected impermissible words"),
-        (["deception"], "zzz", "none of these occurs"),
+        (["stability"], "and", ["stability", "deception", "deception"]),
+        ([], None, ["--forbidden"]),
+        (["deception"], "zzz", ["--forbidden", "zzz"]),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_trained(
-    made, names, forbidden, message, monkeypatch
+    made, names, forbidden, named, monkeypatch
 ):
     run, _, _ = made
     monkeypatch.setattr("heedmap.retraining.trainer.fit", pytest.fail)
-    with pytest.raises(InputError, match=message):
+    with refused(*named):
         retrain(run, names, forbidden=forbidden, seeds=2)
 
 
@@ -282,5 +282,5 @@ def test_bad_input_is_refused_before_anything_is_trained(
     ("architecture", "why"), [("modernbert", "mean of all rows"), ("bart", "two stacks")]
 )
 def test_models_that_cannot_be_restricted_are_refused(architecture, why):
-    with pytest.raises(InputError, match=why):
+    with refused("m: ", why):
         restricted.check(tiny_classifier(architecture), "m")

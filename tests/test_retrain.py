@@ -9,11 +9,11 @@ import pytest
 import torch
 from conftest import WORDS, contents, small_corpus, small_pairs, watched
 from making import left_over
+from wording import refused, stopped, warned
 
 import heedmap.retraining.trainer as trainer
 from heedmap.data.load import load
 from heedmap.data.marks import marks_of
-from heedmap.errors import InputError
 from heedmap.experiments.questions.trained_adversary import adversaries
 from heedmap.experiments.registry import registered
 from heedmap.experiments.results import Results
@@ -330,9 +330,7 @@ def test_pairs_are_asked_what_applies_to_them():
     found = retrain(run, seeds=2, lambdas=(0.5,), adversary_epochs=2, workers=1)
     asked = set(found.tables) & set(questions())
     assert asked == {"necessity", "stability", "trained_adversary"}
-    with pytest.raises(
-        InputError, match="guidance: is asked of models of single texts of words, and"
-    ):
+    with refused("guidance", "deception", "necessity, stability, trained_adversary"):
         retrain(run, ("guidance",), workers=1)
 
 
@@ -344,23 +342,21 @@ def test_models_of_sentences_are_asked_what_applies_to_them():
 
 
 @pytest.mark.parametrize(
-    ("names", "options", "message"),
+    ("names", "options", "named"),
     [
-        (("adversary",), {}, "adversary: expected one of necessity"),
-        (("deception",), {}, "expected impermissible words"),
-        (("necessity",), {"seeds": 1}, "seeds = 1"),
-        (("necessity",), {"lambdas": (-1.0,)}, "lambdas.*expected numbers from 0"),
-        (("necessity",), {"penalties": "a"}, "penalties.*expected numbers from 0"),
-        (("deception",), {"forbidden": "nowhere"}, "none of these occurs"),
+        (("adversary",), {}, ["adversary", "necessity, stability"]),
+        (("deception",), {}, ["deception", "--forbidden"]),
+        (("necessity",), {"seeds": 1}, ["seeds = 1", "2"]),
+        (("necessity",), {"lambdas": (-1.0,)}, ["lambdas = (-1.0,)", "0,0.1,1"]),
+        (("necessity",), {"penalties": "a"}, ["penalties = 'a'", "0,0.1,1"]),
+        (("deception",), {"forbidden": "nowhere"}, ["--forbidden", "nowhere"]),
     ],
 )
-def test_bad_input_is_refused_before_anything_is_trained(
-    made, names, options, message, monkeypatch
-):
+def test_bad_input_is_refused_before_anything_is_trained(made, names, options, named, monkeypatch):
     run, _ = made
     monkeypatch.setattr(trainer, "fit", pytest.fail)
     before = contents(run.folder)
-    with pytest.raises(InputError, match=message):
+    with refused(*named):
         retrain(run, names, **options)
     assert contents(run.folder) == before
 
@@ -371,7 +367,7 @@ def test_a_damaged_outcome_is_named(made, tmp_path):
     them.outcomes([Variant(1)])
     path = them.base.path(Variant(1))
     path.write_bytes(b"no table")
-    with pytest.raises(InputError, match=path.name):
+    with refused(path):
         them.outcomes([Variant(1)])
 
 
@@ -380,10 +376,10 @@ def test_a_damaged_table_says_which_command_trains_for_it_again(made, tmp_path):
     copy = replace(run, folder=shutil.copytree(run.folder, tmp_path / "run"))
     path = copy.folder / "tables" / "stability.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    with pytest.raises(InputError, match=r"table stability .*heedmap retrain stability"):
+    with refused("stability", "heedmap retrain stability --run"):
         audit(copy, **AUDIT)
     assert path.read_bytes().endswith(b"?")
-    with pytest.warns(UserWarning, match=r"kept as stability.parquet.changed"):
+    with warned("stability.parquet.changed"):
         assert "stability" in retrain(copy, ("stability",), **BRIEF).tables
 
 
@@ -468,25 +464,25 @@ def test_an_audit_with_retraining_takes_its_own_options(heedmap, reviews_csv):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (("retrain",), "expected --run"),
-        (("retrain", "--run", "nowhere"), "no run there"),
-        (("retrain", "--run", "run", "--lambdas=-1"), "expected numbers from 0"),
-        (("retrain", "--run", "run", "--seeds", "1"), "seeds = 1"),
-        (("retrain", "necesity", "--run", "run"), "necesity: expected one of"),
-        (("retrain", "--run", "run", "--forbidden", "lovly"), "near: lovely"),
+        (("retrain",), ["--run"]),
+        (("retrain", "--run", "nowhere"), ["nowhere", "settings.toml"]),
+        (("retrain", "--run", "run", "--lambdas=-1"), ["lambdas = '-1'", "0,0.1,1"]),
+        (("retrain", "--run", "run", "--seeds", "1"), ["seeds = 1", "2"]),
+        (("retrain", "necesity", "--run", "run"), ["necesity", "necessity"]),
+        (("retrain", "--run", "run", "--forbidden", "lovly"), ["--forbidden", "lovly", "lovely"]),
     ],
 )
-def test_bad_options_are_one_line_and_nothing_is_written(heedmap, reviews_csv, arguments, message):
+def test_bad_options_are_one_line_and_nothing_is_written(heedmap, reviews_csv, arguments, named):
     assert heedmap("train", "--data", "reviews.csv", *TINY, "--out", "run").code == 0
     before = contents("run")
     done = heedmap(*arguments)
-    assert (done.code, message in done.err, done.err.count("\n")) == (2, True, 1), done.err
+    assert done.err.count("\n") == 1, done.err
+    stopped(done, *named)
     assert contents("run") == before
 
 
 def test_a_transformer_is_refused(heedmap, reviews_csv):
     done = heedmap("audit", "--model", "m", "--data", "reviews.csv", "--retrain")
-    assert done.code == 2
-    assert "--retrain: not an option of --model" in done.err
+    stopped(done, "--retrain", "--model")

@@ -1,6 +1,7 @@
 import pytest
 import torch
 from oracles import rollout_rows
+from wording import refused
 
 from heedmap.importance.rollout import extend, mixed
 
@@ -98,7 +99,7 @@ def test_padding_on_either_side_changes_nothing(left):
 
 def test_a_start_on_padding_is_refused():
     mask = torch.tensor([[True, False]])
-    with pytest.raises(ValueError, match="padding"):
+    with refused("padding", kind=ValueError):
         rollout_rows(torch.rand(1, 1, 2, 2), mask, torch.tensor([[0.0, 1.0]]))
 
 

@@ -1,12 +1,10 @@
 """Rows of a CSV file that are no rows, or have other fields than the header."""
 
-import re
-
 import pytest
+from wording import refused, warned
 
 from heedmap.data.load import load
 from heedmap.data.readers import read_rows
-from heedmap.errors import InputError
 
 ROWS = [("Good, I say", "pos"), ("Bad, I say", "neg")] * 20
 
@@ -33,25 +31,23 @@ def test_the_row_names_of_r_are_ids(tmp_path, by):
 def test_other_first_fields_are_no_names_of_rows_and_the_causes_are_said(tmp_path, names):
     rows = [quoted(name, *row) for name, row in zip(names, ROWS, strict=True)]
     (tmp_path / "a.csv").write_text("\n".join([quoted("text", "label"), *rows]))
-    with pytest.raises(InputError, match=r"got 3.*if all rows begin with a name, as R writes them"):
+    with refused("line 2", "(2)", "got 3", "R", "(text, label)"):
         read_rows(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize(("by", "end"), [(";", ";"), (",", ",,"), ("\t", "\t")])
 def test_separators_at_the_end_of_rows_are_not_read(tmp_path, by, end):
     (tmp_path / "a.csv").write_text(table(by, end))
-    with pytest.warns(
-        match=r"rows that end in more separators than the header has: 40 \(first: line"
-    ):
+    with warned("40 (first: line 2)"):
         assert load(tmp_path / "a.csv").classes == ["neg", "pos"]
 
 
 @pytest.mark.parametrize("by", [",", ";", "|"])
 def test_a_tsv_file_without_tabs_is_read_by_the_separator_that_is_found(tmp_path, by):
     (tmp_path / "a.tsv").write_text(table(by))
-    with pytest.warns(match="no tabs in the first line, though the file is called .tsv; read with"):
+    with warned("a.tsv", "tabs", ".tsv", {",": "commas", ";": "semicolons", "|": "bars"}[by]):
         assert load(tmp_path / "a.tsv").classes == ["neg", "pos"]
-    with pytest.raises(InputError, match=r"got one column, .*; give another --separator, or none"):
+    with refused("tabs", f"text{by}label", "--separator"):
         load(tmp_path / "a.tsv", separator="tab")
 
 
@@ -59,9 +55,7 @@ def test_a_tsv_file_with_a_separator_in_its_texts_is_read_by_its_tabs(tmp_path):
     (tmp_path / "a.tsv").write_text("a,b\tlabel\n" + "x,y\t1\nz,w\t0\n" * 20)
     assert read_rows(tmp_path / "a.tsv").columns == ["a,b", "label"]
     (tmp_path / "a.tsv").write_text("label\n" + "1\n0\n" * 20)
-    with pytest.raises(
-        InputError, match=r"the columns are label \(read as UTF-8 with tabs between"
-    ):
+    with refused("text column", "label (read as UTF-8 with tabs"):
         load(tmp_path / "a.tsv")
 
 
@@ -69,16 +63,14 @@ def test_a_tsv_file_with_a_separator_in_its_texts_is_read_by_its_tabs(tmp_path):
 @pytest.mark.parametrize("above", ["My survey\n", "My survey\n\n", "# one\n# two\n"])
 def test_a_title_above_the_header_is_said_to_be_the_cause(tmp_path, above, by):
     (tmp_path / "a.csv").write_text(above + table(by))
-    first = re.escape(above.split("\n")[0])
-    with pytest.raises(
-        InputError, match=rf"got 2.*if the first line \({first}\) is a title or a comment, delete"
-    ):
+    first = above.split("\n")[0]
+    with refused("got 2", f"({first})", "delete"):
         load(tmp_path / "a.csv")
 
 
 def test_a_comment_with_separators_above_the_header_is_said_to_be_the_cause(tmp_path):
     (tmp_path / "a.csv").write_text("# made in May, 2020\n" + table())
-    with pytest.raises(InputError, match="if the first line is a comment, delete the lines above"):
+    with refused("# made in May, 2020", "comment"):
         load(tmp_path / "a.csv")
 
 
@@ -109,5 +101,5 @@ def test_two_marks_at_the_beginning_are_no_part_of_a_name(tmp_path):
 
 def test_a_file_of_headers_alone_has_no_rows(tmp_path):
     (tmp_path / "a.csv").write_text("text,label\n" * 3)
-    with pytest.raises(InputError, match="no rows"):
+    with refused("a.csv", "no rows"):
         load(tmp_path / "a.csv")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import QUICK, WORDS
+from wording import refused
 
 from heedmap.files.locking import BusyError
 from heedmap.runs.folder import RUN_FILES
@@ -62,7 +63,7 @@ def test_a_run_that_is_just_beginning_is_not_met(hold, tmp_path):
         assert folder == tmp_path / "run-2"
         (folder / "settings.toml").write_text("")
     with (
-        pytest.raises(BusyError, match="is being written"),
+        refused("another heedmap", kind=BusyError),
         reserve_folder(place, lambda folder: folder == tmp_path / "run", RUN_FILES),
     ):
         pass

@@ -10,10 +10,10 @@ import torch
 from conftest import SHARED, random_sentences, small_model
 from hypothesis import given
 from hypothesis import strategies as st
+from wording import refused
 
 from heedmap.data.load import as_written, load
 from heedmap.data.tokens import cut, pieces, sentences, words
-from heedmap.errors import InputError
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.report.examples import Example
@@ -173,7 +173,7 @@ def test_a_run_of_sentences_is_trained_audited_and_opened_again(tmp_path):
 
 def test_pairs_and_fixed_scores_are_refused(tmp_path):
     corpus = load("reviews", tokenizer="sentences", train_texts=50, test_texts=10)
-    with pytest.raises(InputError, match="of words"):
+    with refused("reviews", "words", "sentences", "--tokenizer words"):
         train(corpus, score="log_odds", epochs=1)
     pairs = replace(
         corpus,
@@ -182,5 +182,5 @@ def test_pairs_and_fixed_scores_are_refused(tmp_path):
             for name, split in corpus.splits.items()
         },
     )
-    with pytest.raises(InputError, match="single texts"):
+    with refused("--tokenizer sentences", "pairs"):
         train(pairs, epochs=1)

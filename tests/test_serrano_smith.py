@@ -10,10 +10,10 @@ import torch
 from conftest import contents
 from pandas.testing import assert_frame_equal
 from safetensors.torch import load_file
+from wording import refused
 
 import heedmap.papers.serrano_smith.paper as paper
 from heedmap.data.load import load
-from heedmap.errors import InputError
 from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.papers.kit.registry import figures as figures_of
@@ -220,7 +220,7 @@ def test_it_is_read_back_and_not_made_again(made, corpus, monkeypatch):
 @pytest.mark.slow
 def test_its_folder_is_told_from_a_run(made):
     assert describe(made.folder).state == "reproduction"
-    with pytest.raises(InputError, match="got a paper's reproduction"):
+    with refused("paper"):
         open_run(made.folder)
 
 
@@ -231,7 +231,7 @@ def test_workers_do_not_change_a_byte(made, corpus, tmp_path):
 
 def test_other_settings_are_refused_and_nothing_is_lost(made, corpus):
     before = contents(made.folder)
-    with pytest.raises(InputError, match="epochs: 1 -> 2"):
+    with refused("epochs: 1 -> 2"):
         reproduce(corpus, out=made.folder, name="imdb", **{**TINY, "epochs": 2})
     assert contents(made.folder) == before
 
@@ -241,19 +241,19 @@ def test_a_damaged_part_is_named(made, corpus):
     good = path.read_bytes()
     try:
         path.write_bytes((made.folder / "parts" / "flan-cnn-0.parquet").read_bytes())
-        with pytest.raises(InputError, match=r"flan-none-0\.parquet: not as heedmap wrote it"):
+        with refused("flan-none-0.parquet", made.folder / "manifest.json"):
             reproduce(corpus, out=made.folder, name="imdb", workers=1, **TINY)
     finally:
         path.write_bytes(good)
 
 
 def test_texts_of_words_are_refused(tmp_path):
-    with pytest.raises(InputError, match="of sentences, got words"):
+    with refused("reviews", "sentences", "words"):
         reproduce(load("reviews"), out=tmp_path / "no")
 
 
 def test_texts_that_are_all_too_long_to_learn_from_are_refused(corpus, tmp_path):
-    with pytest.raises(InputError, match="at most 1 words"):
+    with refused("50 sentences", "1 words", "--most-words"):
         reproduce(corpus, out=tmp_path / "no", most_words=1)
 
 

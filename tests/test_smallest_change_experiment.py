@@ -8,6 +8,7 @@ import pytest
 import torch
 from conftest import random_pairs, random_texts, small_model
 from making import evidence_of, random_rows
+from wording import refused
 
 from heedmap.counterfactual.row_weights import permuted
 from heedmap.counterfactual.smallest_change import (
@@ -16,7 +17,6 @@ from heedmap.counterfactual.smallest_change import (
     smallest_mass,
 )
 from heedmap.counterfactual.tolerance import canonical_order
-from heedmap.errors import InputError
 from heedmap.experiments.findings import BOUNDS
 from heedmap.experiments.methods import smallest_change_search
 from heedmap.experiments.methods.readout import linear
@@ -432,5 +432,5 @@ def test_a_leave_one_out_of_an_older_version_is_refused_in_one_line():
     old = evidence.table("leave_one_out").drop_columns(["signed"])
     assert isinstance(old, pa.Table)
     evidence._tables["leave_one_out"] = old
-    with pytest.raises(InputError, match="audit again with --overwrite"):
+    with refused("--overwrite"):
         evidence.table("opposing_mass")

@@ -7,9 +7,9 @@ import pytest
 import torch
 from conftest import small_corpus, small_pairs
 from scipy.integrate import solve_ivp
+from wording import refused
 
 from heedmap.data.load import load
-from heedmap.errors import InputError
 from heedmap.papers.snell import classification
 from heedmap.papers.snell.attraction import rows_of_seed
 from heedmap.papers.snell.classification_figures import STARTS, toy, toy_model
@@ -190,7 +190,7 @@ def test_pairs_and_sentences_are_refused_before_anything_is_trained(tmp_path):
         (small_pairs(), "pairs"),
         (load("reviews", tokenizer="sentences", train_texts=40, test_texts=8), "sentences"),
     ):
-        with pytest.raises(InputError, match=f"expected single texts of words, got {what}"):
+        with refused("single texts of words", what):
             classification.reproduce(corpus, out=tmp_path / what)
         assert not (tmp_path / what).exists()
 

@@ -12,6 +12,7 @@ import pytest
 import sweep_cells
 import torch
 from conftest import contents, watched
+from wording import refused
 
 from heedmap.errors import InputError
 from heedmap.training.sweep import sweep
@@ -36,7 +37,7 @@ def test_no_cells_are_no_work():
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_no_workers_are_refused(workers):
-    with pytest.raises(InputError, match="workers: expected a number from 1"):
+    with refused("workers", "1", workers):
         sweep([1], sweep_cells.seen, workers)
 
 
@@ -73,9 +74,8 @@ def test_trainings_end_at_the_bytes_of_one_after_the_other_even_if_a_worker_is_k
     swept.mkdir()
     (swept / "kill-1").touch()
     work = partial(sweep_cells.trained, swept, 3)
-    with pytest.raises(InputError, match=r"^1: its worker process was killed \(SIGKILL") as told:
+    with refused("1: ", "SIGKILL"):
         sweep(range(3), work, 2)
-    assert "\n" not in str(told.value)
     assert (swept / "seed-1" / "checkpoint.safetensors").exists()
     seen = []
     with watched(lambda done, text: seen.append(text)):
@@ -117,7 +117,7 @@ def test_an_error_ends_the_sweep_and_its_workers(tmp_path, cell, error, said):
 
 
 def test_a_worker_that_ends_or_gives_nothing_is_said(tmp_path):
-    with pytest.raises(InputError, match=r"^x: its worker process ended by itself \(exit code 3\)"):
+    with refused("x: ", "exit code 3"):
         sweep(["x"], sweep_cells.dead)
     with pytest.raises(RuntimeError, match=r"^x: .*pickle"):
         sweep(["x"], sweep_cells.unpicklable)

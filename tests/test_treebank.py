@@ -1,9 +1,9 @@
 """The Stanford Sentiment Treebank as it is published, read as the data set `sst`."""
 
 import pytest
+from wording import refused
 
 from heedmap.data.load import load
-from heedmap.errors import InputError
 
 
 def tree(words, label):
@@ -61,13 +61,13 @@ def test_a_leaf_may_hold_a_space_that_does_not_break(treebank):
 def test_a_line_that_is_no_tree_is_named(treebank, line):
     with (treebank / "dev.txt").open("a") as file:
         file.write(line + "\n")
-    with pytest.raises(InputError, match=r"dev\.txt, line 8: expected a tree such as"):
+    with refused("dev.txt, line 8", "(3 (2 It) (4 works))"):
         load(treebank, dataset="sst")
 
 
 def test_a_treebank_that_is_not_utf8_or_names_columns_is_refused(treebank):
-    with pytest.raises(InputError, match="the treebank has no columns"):
+    with refused("--text-column sentence", "leave out"):
         load(treebank, dataset="sst", text="sentence")
     (treebank / "test.txt").write_bytes(b"(3 (2 caf\xe9) (2 works))")
-    with pytest.raises(InputError, match=r"test\.txt: not UTF-8"):
+    with refused("test.txt", "UTF-8"):
         load(treebank, dataset="sst")
