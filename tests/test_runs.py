@@ -206,7 +206,7 @@ def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
     done = sorted(p.stem for p in (folder / "tables").glob("*.parquet"))
     # The weights are shuffled for `alternatives`, which asks whether the map has a yes.
     assert done == [
-        "importance_mass", "gradient", "highlights", "instances", "integrated_gradients", "leave_one_out",
+        "gradient", "highlights", "importance_mass", "instances", "integrated_gradients", "leave_one_out",
     ]  # fmt: skip
     names = []
     with watched(step=names.append):
