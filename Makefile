@@ -29,7 +29,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python scripts/vague_names.py 5
+	$(BIN)/python scripts/vague_names.py 1
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m pytest -o addopts=--quiet --doctest-modules --doctest-glob='*.md' src/heedmap docs

@@ -1,6 +1,6 @@
 """Count the bound names that say nothing, and fail if their share is above a limit.
 
-    python scripts/vague_names.py 5
+    python scripts/vague_names.py 1
 
 A bound name is a variable, a field or a parameter where it gets its value. A name such as `found` or `own` says
 how the value came about or what it is like, but not what it is. The limit is a percentage of all bound names of
