@@ -22,7 +22,7 @@ from heedmap.papers.kit.render import FILES, csv_text, latex, markdown, page, te
 from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike
 from heedmap.terminal.output import show
 from heedmap.terminal.progress import at
-from heedmap.training.cells import run_cells
+from heedmap.training.jobs import run_jobs
 
 COMMAND = '''
 from pathlib import Path
@@ -198,7 +198,7 @@ class Kept:
 
     def __call__(self, *cells, workers=1, finished=()):
         with watched(lambda *at: self.said.append(at)):
-            run_cells(
+            run_jobs(
                 cells, self.run, lambda *pair: self.found.append(pair), workers=workers,
                 is_finished=lambda cell: cell in finished,
             )  # fmt: skip
@@ -237,7 +237,7 @@ def test_bad_input_of_a_cell_has_its_name():
 
 @pytest.mark.parametrize(("cells", "finished"), [("a", ""), ("ab", "a"), ("ab", "ab")])
 def test_no_worker_is_started_for_one_cell_to_make(monkeypatch, cells, finished):
-    monkeypatch.setattr("heedmap.training.cells.sweep", pytest.fail)
+    monkeypatch.setattr("heedmap.training.jobs.sweep", pytest.fail)
     kept = Kept()
     kept(*cells, workers=2, finished=finished)
     assert kept.found == [(cell, cell.upper()) for cell in cells]

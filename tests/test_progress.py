@@ -12,7 +12,7 @@ from heedmap.terminal import displays
 from heedmap.terminal.displays import LOGGER, Display, Lines, NotebookBar, TerminalBar, display_for
 from heedmap.terminal.progress import (
     at,
-    in_cell,
+    in_job,
     plan,
     portion,
     shown_by,
@@ -83,14 +83,14 @@ def test_a_bar_never_goes_back_and_a_loop_that_is_left_early_counts_for_nothing(
 
 def test_the_text_says_what_is_running_from_the_outside_inwards():
     def work():
-        with in_cell("lstm-0"), working("training"):
+        with in_job("lstm-0"), working("training"):
             at(1, 2, "epoch 1 of 2")
 
     assert "lstm-0: training, epoch 1 of 2" in [text for _, text in moves(work)]
 
 
 def test_without_a_display_work_is_just_done():
-    with working("nothing", visible=False), step("one"), portion(0.5), in_cell("a"):
+    with working("nothing", visible=False), step("one"), portion(0.5), in_job("a"):
         at(1, 2)
     assert list(track("ab")) == ["a", "b"]
 
@@ -115,7 +115,7 @@ def test_the_time_left_is_the_forecast_at_first_and_then_the_pace(monkeypatch):
 def test_a_log_has_a_line_for_each_step_with_the_time_so_far(caplog):
     with caplog.at_level(logging.INFO, LOGGER.name), working("audit"):
         plan({"leave_one_out": 1, "adversary": 1})
-        with step("leave_one_out"), in_cell("one"), step("silent"):
+        with step("leave_one_out"), in_job("one"), step("silent"):
             pass
         with step("adversary"):
             pass

@@ -33,8 +33,8 @@ from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
 from heedmap.settings import ModelSettings, RunSettings
-from heedmap.training.cells import save_part
 from heedmap.training.fit import Trained
+from heedmap.training.jobs import save_part
 from heedmap.training.objective import Objective
 
 FILE_NAME = 60  # characters of a variant's name in that of its file

@@ -11,8 +11,8 @@ from heedmap.retraining import own
 from heedmap.retraining.base import Base, Prepared
 from heedmap.settings import RetrainSettings, TrainSettings
 from heedmap.terminal.progress import track
-from heedmap.training.cells import checkpoints_of, run_cells
 from heedmap.training.fit import fit
+from heedmap.training.jobs import checkpoints_of, run_jobs
 
 HEADS: dict[str, tuple[Heads, ...]] = {
     "mean": ("mean",),
@@ -58,7 +58,7 @@ class Trainer:
             if not all(map(self.base.is_finished, variants_of_round))
         ]
         for variants_of_round in track(unfinished):
-            run_cells(
+            run_jobs(
                 variants_of_round,
                 partial(train_variant, base=self.base),
                 lambda variant, _: None,

@@ -29,7 +29,7 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.user_texts import Texts, UserText, is_many, read_each, user_texts
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.terminal.output import some_of
-from heedmap.terminal.progress import in_cell, track
+from heedmap.terminal.progress import in_job, track
 
 TABLES = (
     "instances",
@@ -85,7 +85,7 @@ def explained_each(
     explanations = Explanations()
     for user_text, (split, notes) in zip(track(texts), splits, strict=True):
         number = len(explanations) + 1
-        with in_cell(f"text {number} of {len(texts)}") if len(texts) > 1 else nullcontext():
+        with in_job(f"text {number} of {len(texts)}") if len(texts) > 1 else nullcontext():
             explanations.append(
                 _explained(place, settings, model, user_text.text, split, notes, facts)
             )

@@ -212,7 +212,7 @@ def portion(share: float, title: str = "") -> AbstractContextManager[None]:
     return _part(title, share)
 
 
-def in_cell(name: str) -> AbstractContextManager[None]:
+def in_job(name: str) -> AbstractContextManager[None]:
     """Show the block as one cell of many, whose own steps write no lines."""
     return _part(name, speaks=False)
 

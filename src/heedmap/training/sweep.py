@@ -1,15 +1,15 @@
-"""Run many cells of a grid in worker processes: trainings, audits, or other resumable work.
+"""Run many jobs of a grid in worker processes: trainings, audits, or other resumable work.
 
-    numbers = sweep(cells, partial(run_cell, corpus, out))
+    numbers = sweep(jobs, partial(run_job, corpus, out))
 
-Every worker has one thread, and by default every core one worker: a cell's numbers do not depend on how
-many there are. The same numbers come of running a cell in this process within `one_thread`.
+Every worker has one thread, and by default every core one worker: a job's numbers do not depend on how
+many there are. The same numbers come of running a job in this process within `one_thread`.
 
 The workers are our own because those of an executor fall short (tried with loky 3.7). If one of its workers is
-killed, every unfinished future gets the same error, so that no error can name the cell that died. If the parent
-is killed, its workers finish their cells first, and write where another process may hold the lock by then; its
+killed, every unfinished future gets the same error, so that no error can name the job that died. If the parent
+is killed, its workers finish their jobs first, and write where another process may hold the lock by then; its
 tracker of resources prints a warning about leaked semaphores. It has no channel for the progress and the
-warnings of a running cell either. With all of that added, little of this file would be saved.
+warnings of a running job either. With all of that added, little of this file would be saved.
 """
 
 import multiprocessing
@@ -33,7 +33,7 @@ from heedmap.terminal.progress import at, log_line, shown_by
 
 C = TypeVar("C")
 R = TypeVar("R")
-Job = Callable[[C], R]
+Work = Callable[[C], R]
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 TELL_EVERY = 0.2  # seconds between what a worker tells of its progress
@@ -41,42 +41,42 @@ TERMINATE = 5.0  # seconds that a worker has to end before it is killed
 
 
 def sweep(
-    cells: Sequence[C],
-    work: Job[C, R],
+    jobs: Sequence[C],
+    work: Work[C, R],
     workers: int | None = None,
-    after: Callable[[C, R], None] = lambda cell, result: None,
+    after: Callable[[C, R], None] = lambda job, result: None,
 ) -> list[R]:
-    """Call `work(cell)` for every cell in worker processes; return the results in the order of cells.
+    """Call `work(job)` for every job in worker processes; return the results in the order of jobs.
 
     The sweep saves nothing: `work` writes its results, and reads them again if it is called a second time.
     No worker outlives the sweep, however it ends. Workers share a GPU where there is one.
 
     Args:
-        cells: what to run; `str(cell)` is a cell's name.
-        work: a function of a module, or a `partial` of one: it is pickled, as cells and results are, and
+        jobs: what to run; `str(job)` is a job's name.
+        work: a function of a module, or a `partial` of one: it is pickled, as jobs and results are, and
             workers do not import the main script. Its progress is the sweep's (`heedmap.terminal.progress`).
-        workers: how many processes, at most one per cell; None for one per core.
-        after: called with each cell and its result, in the order of the cells.
+        workers: how many processes, at most one per job; None for one per core.
+        after: called with each job and its result, in the order of the jobs.
 
     Raises:
-        InputError: the first that a cell raises, with the cell's name; or a worker was killed. The other
-            workers are ended, and what their cells have written stays.
-        OSError: as a cell raises it.
-        RuntimeError: any other error of a cell, its traceback in a note.
+        InputError: the first that a job raises, with the job's name; or a worker was killed. The other
+            workers are ended, and what their jobs have written stays.
+        OSError: as a job raises it.
+        RuntimeError: any other error of a job, its traceback in a note.
     """
     results: dict[int, R] = {}
-    waiting = list(range(len(cells)))[::-1]
+    waiting = list(range(len(jobs)))[::-1]
     running: dict[Connection, _Worker] = {}
     reported = 0
     try:
-        for _ in range(min(processes(workers), len(cells))):
+        for _ in range(min(processes(workers), len(jobs))):
             worker = _Worker(work)
             running[worker.connection] = worker
-            worker.give(waiting.pop(), cells)
+            worker.give(waiting.pop(), jobs)
         while running:
             workers_now = running.values()
             done = len(results) + sum(worker.done for worker in workers_now)
-            at(done, len(cells), "; ".join(worker.text for worker in workers_now))
+            at(done, len(jobs), "; ".join(worker.text for worker in workers_now))
             for connection in wait(list(running)):
                 assert isinstance(connection, Connection)
                 worker = running[connection]
@@ -91,25 +91,25 @@ def sweep(
                     raise content
                 else:
                     results[worker.index] = content
-                    log_line(f"{worker.name} ({len(results)} of {len(cells)})")
+                    log_line(f"{worker.name} ({len(results)} of {len(jobs)})")
                     worker.done = 0.0
                     if waiting:
-                        worker.give(waiting.pop(), cells)
+                        worker.give(waiting.pop(), jobs)
                     else:
                         running.pop(connection).end()
             while reported in results:
-                after(cells[reported], results[reported])
+                after(jobs[reported], results[reported])
                 reported += 1
     finally:
         _end(list(running.values()))
     at(1, 1)
-    return [results[index] for index in range(len(cells))]
+    return [results[index] for index in range(len(jobs))]
 
 
 class _Worker:
     """A worker process, seen from its parent."""
 
-    def __init__(self, work: Job[Any, Any]) -> None:
+    def __init__(self, work: Work[Any, Any]) -> None:
         # A fork would copy the locks of torch's threads.
         context = multiprocessing.get_context("spawn")
         self.connection, child_end = context.Pipe()
@@ -121,11 +121,11 @@ class _Worker:
             self.process.start()
         child_end.close()
 
-    def give(self, index: int, cells: Sequence[Any]) -> None:
-        """Start the worker on a cell."""
-        self.index, self.name, self.text = index, str(cells[index]), str(cells[index])
+    def give(self, index: int, jobs: Sequence[Any]) -> None:
+        """Start the worker on a job."""
+        self.index, self.name, self.text = index, str(jobs[index]), str(jobs[index])
         with suppress(BrokenPipeError):  # `receive` reports a killed worker
-            self.connection.send(cells[index])
+            self.connection.send(jobs[index])
 
     def receive(self) -> tuple[str, Any]:
         """Receive a message of the worker.
@@ -138,7 +138,7 @@ class _Worker:
         except (EOFError, ConnectionResetError):
             self.process.join(TERMINATE)
             raise InputError(
-                f"{self.name}: {_death(self.process.exitcode)}; finished cells are kept, run the same command "
+                f"{self.name}: {_death(self.process.exitcode)}; finished jobs are kept, run the same command "
                 "again to resume"
             ) from None
         if kind == "input error":
@@ -159,7 +159,7 @@ class _Worker:
 
 
 def _end(workers: list[_Worker]) -> None:
-    """Terminate workers, even in the middle of a cell: their files are written atomically."""
+    """Terminate workers, even in the middle of a job: their files are written atomically."""
     for worker in workers:
         worker.process.terminate()
     for worker in workers:
@@ -183,8 +183,8 @@ class _ToParent(Display):
             self._connection.send(("tell", (done, text)))
 
 
-def _serve(connection: Connection, work: Job[Any, Any]) -> None:
-    """Run cells in a worker, one after another, until the parent closes the connection."""
+def _serve(connection: Connection, work: Work[Any, Any]) -> None:
+    """Run jobs in a worker, one after another, until the parent closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
     _end_with_parent()
     import torch
@@ -197,12 +197,12 @@ def _serve(connection: Connection, work: Job[Any, Any]) -> None:
     warnings.showwarning = warn
     while True:
         try:
-            cell = connection.recv()
+            job = connection.recv()
         except (EOFError, ConnectionResetError):
             return
         try:
             with shown_by(_ToParent(connection)):
-                result = work(cell)
+                result = work(job)
             connection.send(("result", result))
         except InputError as error:
             connection.send(("input error", str(error)))
@@ -215,7 +215,7 @@ def _serve(connection: Connection, work: Job[Any, Any]) -> None:
 
 
 def _end_with_parent() -> None:
-    """Exit with the parent, even in the middle of a cell, so that locks are released."""
+    """Exit with the parent, even in the middle of a job, so that locks are released."""
     from threading import Thread
 
     parent = multiprocessing.parent_process()

@@ -30,7 +30,7 @@ from heedmap.experiments.rule import (
     texts_of,
 )
 from heedmap.files.tables import table
-from heedmap.terminal.progress import in_cell, plan, track
+from heedmap.terminal.progress import in_job, plan, track
 
 ASKED = ("instances", "highlights", "permutation", "alternatives")
 STEPS = ("instances", "highlights", "permutation", "leave_one_out", "alternatives")
@@ -64,7 +64,7 @@ def trainings(context: AuditContext) -> pa.Table:
     for number, model in enumerate(track(context.other_seeds), 1):
         # Without a folder: tables of another training are none of this run's.
         training_context = AuditContext(model, context.split, context.settings, context.experiments)
-        with in_cell(f"other training {number}"):
+        with in_job(f"other training {number}"):
             plan(dict.fromkeys(STEPS, 1.0))
             tables = {name: training_context.table(name) for name in ASKED}
         instances = {"instances": tables["instances"]}

@@ -51,7 +51,7 @@ from heedmap.papers.kit.render import FILES, write
 from heedmap.settings import AuditSettings, TrainSettings
 from heedmap.terminal.output import remark
 from heedmap.terminal.progress import track
-from heedmap.training.cells import run_cells
+from heedmap.training.jobs import run_jobs
 from heedmap.training.sweep import processes
 
 MOST_SEEDS = 10_000
@@ -153,7 +153,7 @@ def reproduce(
         run_job, is_done = partial(run, shared=shared), partial(is_finished, shared=shared)
         # Variants need a model of the grid, after it: two workers would want its folder.
         for jobs in track([job_list for job_list in (models, variants) if job_list]):
-            run_cells(jobs, run_job, keep, is_finished=is_done, workers=workers)
+            run_jobs(jobs, run_job, keep, is_finished=is_done, workers=workers)
         with writing(out, wait=True):
             files.settle()
     return list(numbers.values())

@@ -31,7 +31,7 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.run_paths import Out, is_free, reserve_folder
 from heedmap.settings import Settings
 from heedmap.terminal.output import remark, some_of
-from heedmap.training.cells import CHECKPOINTS
+from heedmap.training.jobs import CHECKPOINTS
 
 SETTINGS, PARTS, ABOUT = "settings.toml", "parts", "data.json"
 S = TypeVar("S", bound=Settings)

@@ -34,7 +34,7 @@ from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike, with_unlike
 from heedmap.report.charts import Figure
 from heedmap.runs.run_paths import Out
-from heedmap.training.cells import checkpoints_of, run_cells, save_part
+from heedmap.training.jobs import checkpoints_of, run_jobs, save_part
 
 Modules = Mapping[str, nn.Module]
 Outcome: TypeAlias = list[Row] | pa.Table
@@ -206,7 +206,7 @@ class Experiment(Generic[S, F]):
                 # A new object: what the last one has cached is without the new rows.
                 write(reproduction.folder, self.result(replace(reproduction, rows=rows)))
 
-        run_cells(
+        run_jobs(
             self.cells(reproduction.settings) if cells is None else cells,
             partial(run_cell, compute=compute, folder=reproduction.folder, schema=self.schema),
             keep,

@@ -28,7 +28,7 @@ from heedmap.papers.snell.settings import ClassificationSettings
 from heedmap.runs.run_paths import Out
 from heedmap.runs.train import train
 from heedmap.terminal.progress import doing
-from heedmap.training.cells import run_cells
+from heedmap.training.jobs import run_jobs
 from heedmap.training.sweep import processes
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -81,7 +81,7 @@ def reproduce(
         def keep(cell: Cell, dynamics: pa.Table) -> None:
             records[str(cell)] = record_of(dynamics)
 
-        run_cells(
+        run_jobs(
             trainings(settings), partial(run, corpus=corpus, settings=settings, folder=folder), keep,
             is_finished=lambda cell: (folder / MODELS / str(cell) / "training.json").exists(),
             workers=workers,

@@ -42,9 +42,9 @@ from heedmap.papers.snell.translation_task import (
 from heedmap.papers.snell.word_proxies import bag_of_words, dictionary
 from heedmap.runs.run_paths import Out
 from heedmap.terminal.progress import doing
-from heedmap.training.cells import run_cells
 from heedmap.training.dynamics import recorded_in
 from heedmap.training.fit import fit
+from heedmap.training.jobs import run_jobs
 from heedmap.training.objective import seeded
 from heedmap.training.sweep import processes
 
@@ -109,7 +109,7 @@ def reproduce(
         pieces = _pieces(folder)
         dev = Encoded.of(corpus.splits["dev"], pieces)
         encoded, held_out = Encoded.of(train, pieces), Encoded.of(test, pieces)
-        run_cells(
+        run_jobs(
             trainings(settings),
             partial(run, splits=(encoded, dev, held_out), settings=settings, folder=folder),
             lambda cell, nothing: None,
