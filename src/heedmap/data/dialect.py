@@ -1,6 +1,9 @@
 """Find how a text file is written: its encoding, and of a CSV file its separator, which differ by country.
 
 Both are found, unless the user names them: then the file is read so or not at all.
+
+Libraries were tried on texts of 2 to 2000 rows. charset-normalizer 3.5 takes most French and Spanish ones in
+cp1252 for ISO 8859-10 or cp1250, and chardet a pound sign in cp1252 for cp1250: words would be wrong, silently.
 """
 
 import codecs

@@ -4,6 +4,9 @@ A program that quotes fields quotes those with a separator, a line break or a qu
 within, or puts a backslash before them. A file written without quoting (GLUE's are) has quotes as a text has
 them; read as quoted, a field that begins with one swallows whole rows, up to a field that ends with one. What
 gives that away is that the lines within such a field have the fields of a row.
+
+DuckDB's sniffer reads 72 of the 120 rows of such a file, and a line `sep=;` of Excel's as the header; clevercsv
+ends with "field larger than field limit" on texts of ordinary length.
 """
 
 import re
