@@ -1,7 +1,7 @@
 """Read the rows of a JSON file: one object per line, objects one after another, or one list of them.
 
 The standard library parses it. pyarrow's reader changes what is written (the labels 1 and 2.5 become 1.0 and
-2.5, null among numbers becomes NaN), and refuses a column whose values are a list in one row and not in another.
+2.5, null among numbers becomes NaN), and refuses a column that holds a list in one row and none in another.
 """
 
 import json
