@@ -72,28 +72,26 @@ class _Sentence:
             return f"expected a word's number or 0 as HEAD, got {head!r:.40}"
         if relation in ("", "_"):
             return f"expected a relation as DEPREL, got {relation!r}"
-        if self.span and self.span[0] <= place <= self.span[1]:
-            spaced = self._spaced_within(place, form, spaced)
         self.forms.append(form)
         self.heads.append(int(head) + ROOT)
         self.relations.append(relation)
         self.spaced.append(spaced)
+        if self.span and self.span[1] == place:
+            first, _, surface, is_spaced = self.span
+            self._close_span(first, surface, is_spaced)
         return None
 
-    def _spaced_within(self, place: int, form: str, spaced: bool) -> bool:
-        """Return whether white space follows a word of a token that is several words.
+    def _close_span(self, first: int, surface: str, spaced: bool) -> None:
+        """Set the white space in and after a token of several words.
 
         Where the words' forms make the token (`do` and `n't`), nothing stands between them.
         """
-        assert self.span is not None
-        first, last, surface, spaced_after = self.span
-        if place == last:
-            return spaced_after
-        so_far = "".join([*self.forms[first - 1 :], form])
-        if surface.startswith(so_far):
-            return False
-        self.apart = True
-        return spaced
+        self.spaced[-1] = spaced
+        if "".join(self.forms[first - 1 :]) == surface:
+            within = len(self.forms) - first
+            self.spaced[first - 1 : -1] = [False] * within
+        else:
+            self.apart = True
 
     def fault(self) -> str | None:
         """Return why the lines make no tree."""

@@ -57,7 +57,7 @@ class RelationSearch:
 
     def rows(self, controls: int) -> list[Row]:
         """Return a row per relation, the commonest first, and one of all words."""
-        in_train, in_test = Counter(self.train.relation), Counter(self.test.relation)
+        in_train, in_test = (Counter(side.relation.tolist()) for side in (self.train, self.test))
         named = sorted(in_test, key=lambda name: (-in_test[name], name))
         frequent = [name for name in named if min(in_train[name], in_test[name]) >= FEWEST]
         rules = [control_rules(self.trees, number) for number in range(1, controls + 1)]
