@@ -41,7 +41,7 @@ class _Sentence:
     relations: list[str] = field(default_factory=list)
     spaced: list[bool] = field(default_factory=list)  # whether white space follows the word
     span: tuple[int, int, str, bool] | None = None  # of several words: first, last, form, spaced
-    apart: bool = False  # whether words of one token are read as several
+    is_read_apart: bool = False  # whether words of one token are read as several
     empty: int = 0  # nodes that are not in the text
 
     def add(self, cells: list[str]) -> str | None:
@@ -57,11 +57,11 @@ class _Sentence:
             return self._add_span(int(span[1]), int(span[2]), form, spaced)
         return self._add_word(name, form, cells[6], cells[7].strip(), spaced)
 
-    def _add_span(self, first: int, last: int, form: str, spaced: bool) -> str | None:
+    def _add_span(self, start: int, end: int, form: str, spaced: bool) -> str | None:
         place = len(self.forms) + 1
-        if first != place or last <= first or (self.span and self.span[1] >= place):
-            return f"expected a span of words from {place} on, got {first}-{last}"
-        self.span = (first, last, form, spaced)
+        if start != place or end <= start or (self.span and self.span[1] >= place):
+            return f"expected a span of words from {place} on, got {start}-{end}"
+        self.span = (start, end, form, spaced)
         return None
 
     def _add_word(self, name: str, form: str, head: str, relation: str, spaced: bool) -> str | None:
@@ -77,21 +77,20 @@ class _Sentence:
         self.relations.append(relation)
         self.spaced.append(spaced)
         if self.span and self.span[1] == place:
-            first, _, surface, is_spaced = self.span
-            self._close_span(first, surface, is_spaced)
+            start, _, surface, is_spaced = self.span
+            self._close_span(start, surface, is_spaced)
         return None
 
-    def _close_span(self, first: int, surface: str, spaced: bool) -> None:
+    def _close_span(self, start: int, surface: str, spaced: bool) -> None:
         """Set the white space in and after a token of several words.
 
         Where the words' forms make the token (`do` and `n't`), nothing stands between them.
         """
         self.spaced[-1] = spaced
-        if "".join(self.forms[first - 1 :]) == surface:
-            within = len(self.forms) - first
-            self.spaced[first - 1 : -1] = [False] * within
+        if "".join(self.forms[start - 1 :]) == surface:
+            self.spaced[start - 1 : -1] = [False] * (len(self.forms) - start)
         else:
-            self.apart = True
+            self.is_read_apart = True
 
     def fault(self) -> str | None:
         """Return why the lines make no tree."""
@@ -101,8 +100,8 @@ class _Sentence:
 
     def tree(self) -> DependencyTree:
         """Return the sentence."""
-        before = ["", *(" " if spaced else "" for spaced in self.spaced[:-1])]
-        pieces = tuple(space + form for space, form in zip(before, self.forms, strict=True))
+        spaces = ["", *(" " if spaced else "" for spaced in self.spaced[:-1])]
+        pieces = tuple(space + form for space, form in zip(spaces, self.forms, strict=True))
         return DependencyTree(pieces, tuple(self.heads), tuple(self.relations))
 
 
@@ -125,7 +124,7 @@ def read_conllu(path: Path) -> tuple[list[DependencyTree], dict[str, int]]:
                     f"{path}, sentence of line {sentence.line}: expected a tree; {fault}; correct it"
                 )
             trees.append(sentence.tree())
-            changed[APART] += sentence.apart
+            changed[APART] += sentence.is_read_apart
             changed[EMPTY] += sentence.empty
     if not trees:
         raise InputError(f"{path}: expected sentences in CoNLL-U, got none")

@@ -51,13 +51,17 @@ class _Node:
     """A word with what depends on it, on its left and on its right, each in the order of the text."""
 
     word: str
-    left: list[tuple[str, "_Node"]] = field(default_factory=list)
-    right: list[tuple[str, "_Node"]] = field(default_factory=list)
+    left_dependents: list[tuple[str, "_Node"]] = field(default_factory=list)
+    right_dependents: list[tuple[str, "_Node"]] = field(default_factory=list)
 
     def flat(self) -> list["_Node"]:
         """Return the nodes below this one and itself in the order of the text."""
-        before = [node for _, child in self.left for node in child.flat()]
-        return [*before, self, *(node for _, child in self.right for node in child.flat())]
+        on_left = [node for _, child in self.left_dependents for node in child.flat()]
+        return [
+            *on_left,
+            self,
+            *(node for _, child in self.right_dependents for node in child.flat()),
+        ]
 
 
 class DependencyGrammar:
@@ -72,12 +76,12 @@ class DependencyGrammar:
 
     def _sentence(self) -> DependencyTree:
         root = self._clause(DEEPEST)
-        root.right.append(("punct", _Node(".")))
+        root.right_dependents.append(("punct", _Node(".")))
         nodes = root.flat()
         place = {id(node): i for i, node in enumerate(nodes)}
         heads, relations = [ROOT] * len(nodes), ["root"] * len(nodes)
         for node in nodes:
-            for relation, child in (*node.left, *node.right):
+            for relation, child in (*node.left_dependents, *node.right_dependents):
                 heads[place[id(child)]] = place[id(node)]
                 relations[place[id(child)]] = relation
         words = [node.word for node in nodes]
@@ -109,20 +113,20 @@ class DependencyGrammar:
 
     def _passive(self, subject: _Node, auxiliary: str) -> _Node:
         verb = _Node(self._one_of(PASSIVE), [("nsubjpass", subject), ("auxpass", _Node(auxiliary))])
-        self._adverb(verb, verb.left, 0.3)
+        self._adverb(verb, verb.left_dependents, 0.3)
         if self._chance(0.6):
-            verb.right.append(("prep", self._phrase("by", PERSONS)))
+            verb.right_dependents.append(("prep", self._phrase("by", PERSONS)))
         return self._timed(verb)
 
     def _saying(self, subject: _Node, content: _Node) -> _Node:
         verb = _Node(self._one_of(SAYING), [("nsubj", subject)], [("ccomp", content)])
-        self._adverb(verb, verb.left, 0.3)
-        content.left.insert(0, ("mark", _Node("that")))
+        self._adverb(verb, verb.left_dependents, 0.3)
+        content.left_dependents.insert(0, ("mark", _Node("that")))
         return verb
 
     def _intransitive(self, subject: _Node) -> _Node:
         verb = _Node(self._one_of(INTRANSITIVE), [("nsubj", subject)], [("prep", self._phrase())])
-        self._adverb(verb, verb.left, 0.3)
+        self._adverb(verb, verb.left_dependents, 0.3)
         return self._timed(verb)
 
     def _transitive(self, subject: _Node) -> _Node:
@@ -132,11 +136,11 @@ class DependencyGrammar:
         word, *particle = self._one_of(kinds).split(":")
         verb = _Node(word, [("nsubj", subject)], [("dobj", self._noun(THINGS, depth=1))])
         if modal:
-            verb.left.append(("aux", self._word(MODALS)))
-        self._adverb(verb, verb.left, 0.3)
+            verb.left_dependents.append(("aux", self._word(MODALS)))
+        self._adverb(verb, verb.left_dependents, 0.3)
         for form in particle:
-            verb.right.insert(int(self.rng.integers(2)), ("prt", _Node(form)))
-        self._adverb(verb, verb.right, 0.15)
+            verb.right_dependents.insert(int(self.rng.integers(2)), ("prt", _Node(form)))
+        self._adverb(verb, verb.right_dependents, 0.15)
         return self._timed(verb)
 
     def _adverb(self, verb: _Node, side: list[tuple[str, _Node]], share: float) -> None:
@@ -146,24 +150,26 @@ class DependencyGrammar:
     def _timed(self, verb: _Node) -> _Node:
         """Return a verb, sometimes with a phrase of time at its end, which no noun before it can have."""
         if self._chance(0.25):
-            verb.right.append(("prep", self._phrase(self._one_of(TEMPORAL), TIMES)))
+            verb.right_dependents.append(("prep", self._phrase(self._one_of(TEMPORAL), TIMES)))
         return verb
 
     def _noun(self, nouns: str, *, depth: int, plural: bool = False) -> _Node:
         """Return a noun with what stands before it, and sometimes a phrase behind it."""
         noun = self._word(nouns)
         if self._chance(0.3):
-            noun.left.append(("poss", self._word(POSSESSORS)))
+            noun.left_dependents.append(("poss", self._word(POSSESSORS)))
         else:
-            noun.left.append(("det", self._word(PLURAL_DETERMINERS if plural else DETERMINERS)))
+            noun.left_dependents.append(
+                ("det", self._word(PLURAL_DETERMINERS if plural else DETERMINERS))
+            )
         for relation, words, share in MODIFIERS:
             if self._chance(share):
-                noun.left.append((relation, self._word(words)))
+                noun.left_dependents.append((relation, self._word(words)))
         if depth and self._chance(0.25):
-            noun.right.append(("prep", self._phrase()))
+            noun.right_dependents.append(("prep", self._phrase()))
         return noun
 
     def _phrase(self, preposition: str = "", nouns: str = "") -> _Node:
         """Return a preposition with its noun."""
         noun = self._noun(nouns or (PERSONS if self._chance(0.4) else THINGS), depth=0)
-        return _Node(preposition or self._one_of(PREPOSITIONS), right=[("pobj", noun)])
+        return _Node(preposition or self._one_of(PREPOSITIONS), right_dependents=[("pobj", noun)])

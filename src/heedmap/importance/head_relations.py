@@ -22,8 +22,8 @@ def predicted_heads(attention: Float[Tensor, "K T T"]) -> Int[Tensor, "2 K T"]:
     First as if dependents attended to their heads (argmax of a word's row), then as if heads attended to
     their dependents (argmax of its column).
     """
-    others = torch.eye(attention.shape[-1], dtype=torch.bool, device=attention.device)
-    rows = attention.masked_fill(others, -torch.inf)
+    itself = torch.eye(attention.shape[-1], dtype=torch.bool, device=attention.device)
+    rows = attention.masked_fill(itself, -torch.inf)
     return torch.stack([rows.argmax(-1), rows.argmax(-2)])
 
 

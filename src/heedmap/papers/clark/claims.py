@@ -167,9 +167,13 @@ def gap_between_layers(distances: Float[np.ndarray, "K K"], layers: Int[np.ndarr
     """Return the mean distance of two heads of different layers minus that of two heads of one layer."""
     alike = layers[:, None] == layers
     pairs = ~np.eye(len(layers), dtype=bool)
-    between: NDArray[np.float64] = distances[~alike]
-    within = distances[alike & pairs]
-    return float(between.mean() - within.mean()) if within.size and between.size else 0.0
+    between_layers: NDArray[np.float64] = distances[~alike]
+    inside_layers = distances[alike & pairs]
+    return (
+        float(between_layers.mean() - inside_layers.mean())
+        if inside_layers.size and between_layers.size
+        else 0.0
+    )
 
 
 def separators(heads: Sequence[Row]) -> Claim | None:

@@ -27,8 +27,8 @@ def with_control_heads(tree: DependencyTree, rules: dict[str, int]) -> Dependenc
     The first word's head is the last where its rule says itself or the word before, and the last word's the
     first where its rule says itself.
     """
-    heads, last = list(tree.heads), len(tree) - 1
+    heads, end = list(tree.heads), len(tree) - 1
     for word in tree.scored:
-        head = (0, last, word - 1)[rules[tree.words[word].lower()]]
-        heads[word] = head if head not in (word, -1) else last - word
+        head = (0, end, word - 1)[rules[tree.words[word].lower()]]
+        heads[word] = head if head not in (word, -1) else end - word
     return replace(tree, heads=tuple(heads))

@@ -14,8 +14,8 @@ from heedmap.report.grid_figures import bars
 from heedmap.report.head_maps import Panel
 
 PANELS = {
-    "cls": "to [CLS]", "sep": "to [SEP]", "punctuation": "to . and ,", "self": "to itself",
-    "previous": "to the previous position", "next": "to the next position",
+    "cls": "[CLS]", "sep": "[SEP]", "punctuation": ". and ,", "self": "itself",
+    "previous": "the previous", "next": "the next",
 }  # fmt: skip
 SOURCE = "Clark et al., BERT-base"
 
@@ -24,13 +24,13 @@ def figures(
     heads: Sequence[Row], uniform: Row | None, relations: Mapping[str, Row]
 ) -> list[Figure]:
     """Draw what has been measured."""
-    drawn = []
+    charts = []
     if heads and uniform is not None:
         n = f"n = {len(heads)} heads, {uniform['n']} texts"
-        drawn += [_masses(heads, uniform, n), _entropies(heads, uniform, n), _map(heads, n)]
+        charts += [_masses(heads, uniform, n), _entropies(heads, uniform, n), _map(heads, n)]
     if relations:
-        drawn.append(_relations(relations))
-    return drawn
+        charts.append(_relations(relations))
+    return charts
 
 
 def _panel(title: str, name: str, heads: Sequence[Row]) -> Panel:
@@ -123,13 +123,16 @@ def _map(heads: Sequence[Row], n: str) -> Figure:
 def stress(heads: Sequence[Row]) -> float:
     """Return Kruskal's stress of the drawn places: √(Σ (drawn − distance)² / Σ distance²)."""
     pairs = [
-        (math.dist((left["x"], left["y"]), (right["x"], right["y"])), left["distances"][j])
-        for i, left in enumerate(heads)
+        (
+            math.dist((head["x"], head["y"]), (other_head["x"], other_head["y"])),
+            head["distances"][j],
+        )
+        for i, head in enumerate(heads)
         for j, right in enumerate(heads)
         if i < j
     ]
     whole = sum(distance**2 for _, distance in pairs)
-    error = sum((drawn - distance) ** 2 for drawn, distance in pairs)
+    error = sum((place - distance) ** 2 for place, distance in pairs)
     return math.sqrt(error / whole) if whole else 0.0
 
 

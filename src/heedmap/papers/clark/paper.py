@@ -173,8 +173,8 @@ def compute(cell: Cell, checkpoints: Path, *, shared: Shared) -> tuple[list[Row]
             model, Vectors(model, shared.vectors, trees.train), trees, cell["seed"]
         ), {}
     is_random = cell["model"] == "random"
-    read = with_random_layers(model, 0) if is_random else model
-    train, test = predict(read, trees.train, "train"), predict(read, trees.test, "test")
+    subject = with_random_layers(model, 0) if is_random else model
+    train, test = predict(subject, trees.train, "train"), predict(subject, trees.test, "test")
     search = RelationSearch(trees, train, test, model.heads)
     return search.rows(settings.controls) + ([] if is_random else search.baseline_rows()), {}
 

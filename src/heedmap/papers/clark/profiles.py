@@ -92,7 +92,7 @@ def label_of(profile: Mapping[str, float], uniform_entropy: float) -> str:
     'next'
     """
     labels = ["broad"] if profile["entropy"] > BROAD * uniform_entropy else []
-    labels += [name for name, least in LABELS.items() if profile[name] > least]
+    labels += [name for name, limit in LABELS.items() if profile[name] > limit]
     return ", ".join(labels) or "none"
 
 

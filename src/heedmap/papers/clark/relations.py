@@ -62,8 +62,11 @@ class RelationSearch:
         frequent = [name for name in named if min(in_train[name], in_test[name]) >= FEWEST]
         rules = [control_rules(self.trees, number) for number in range(1, controls + 1)]
         control = [
-            (control_heads(self.trees.train, drawn), control_heads(self.trees.test, drawn))
-            for drawn in rules
+            (
+                control_heads(self.trees.train, assignment),
+                control_heads(self.trees.test, assignment),
+            )
+            for assignment in rules
         ]
         judged = [self._row(name, len(frequent), control) for name in (ALL, *frequent)]
         rare = [

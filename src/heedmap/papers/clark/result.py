@@ -272,7 +272,7 @@ def _labels(heads: Sequence[Row]) -> list[Table]:
             str(number) for number in sorted({row["cluster"] for row in by_label[label]})
         )
 
-    limits = ", ".join(f"{name} above {least:g}" for name, least in LABELS.items())
+    limits = ", ".join(f"{name} above {limit:g}" for name, limit in LABELS.items())
     table = Table.of(
         "Heads by what they attend to",
         sorted(by_label, key=lambda label: -len(by_label[label])),

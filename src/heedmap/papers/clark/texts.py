@@ -49,8 +49,8 @@ def all_trees(path: Path | None, count: int) -> tuple[list[DependencyTree], list
     """
     if path is None:
         grammar = DependencyGrammar(named_generator(0, "clark grammar"))
-        drawn = {tree.pieces: tree for tree in grammar.draw(count + count // 2 + 20)}
-        return [*drawn.values()], []
+        distinct = {tree.pieces: tree for tree in grammar.draw(count + count // 2 + 20)}
+        return [*distinct.values()], []
     trees, changed = read_conllu(path)
     return trees, left_out_of(changed, "Of the file")
 
@@ -63,15 +63,15 @@ def readable(
     Raises:
         InputError: too few are left.
     """
-    most = longest(model.model, model.tokenizer)
-    kept, reasons = [], Counter[str]()
+    limit = longest(model.model, model.tokenizer)
+    fitting, reasons = [], Counter[str]()
     for tree in trees:
-        reason = unreadable(model, tree.pieces, most) if tree.scored else "no word with a head"
+        reason = unreadable(model, tree.pieces, limit) if tree.scored else "no word with a head"
         if reason is None:
-            kept.append(tree)
+            fitting.append(tree)
         else:
             reasons[reason] += 1
-    split = hold_out(kept, train, test, named_generator(0, "clark split"))
+    split = hold_out(fitting, train, test, named_generator(0, "clark split"))
     if len(split.train) + len(split.test) < FEWEST or not split.test:
         raise InputError(
             f"expected {FEWEST} different sentences or more that the model can read, got "
@@ -85,18 +85,18 @@ def segments(
     model: TransformerClassifier, trees: Sequence[DependencyTree], count: int
 ) -> list[list[str]]:
     """Join following sentences to texts of at most `SEGMENT` positions; a longer sentence is left out."""
-    most = min(SEGMENT, longest(model.model, model.tokenizer))
+    limit = min(SEGMENT, longest(model.model, model.tokenizer))
     texts: list[list[str]] = []
     text: list[str] = []
     for tree in trees:
         sentence = [*tree.pieces]
         joined = [*text, f" {sentence[0]}", *sentence[1:]] if text else sentence
-        if model.lengths([joined])[0] <= most:
+        if model.lengths([joined])[0] <= limit:
             text = joined
             continue
         if text:
             texts.append(text)
-        text = sentence if model.lengths([sentence])[0] <= most else []
+        text = sentence if model.lengths([sentence])[0] <= limit else []
         if len(texts) == count:
             return texts
     return [*texts, text] if text else texts
