@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import altair as alt
+import numpy as np
 
 from heedmap.papers.clark.published import RELATIONS
 from heedmap.papers.clark.relations import ALL
@@ -122,18 +123,11 @@ def _map(heads: Sequence[Row], n: str) -> Figure:
 
 def stress(heads: Sequence[Row]) -> float:
     """Return Kruskal's stress of the drawn places: √(Σ (drawn − distance)² / Σ distance²)."""
-    pairs = [
-        (
-            math.dist((head["x"], head["y"]), (other_head["x"], other_head["y"])),
-            head["distances"][j],
-        )
-        for i, head in enumerate(heads)
-        for j, right in enumerate(heads)
-        if i < j
-    ]
-    whole = sum(distance**2 for _, distance in pairs)
-    error = sum((place - distance) ** 2 for place, distance in pairs)
-    return math.sqrt(error / whole) if whole else 0.0
+    places = np.array([[row["x"], row["y"]] for row in heads])
+    distances = np.array([row["distances"] for row in heads])
+    on_page = np.linalg.norm(places[:, None] - places, axis=-1)
+    whole = float((distances**2).sum())
+    return math.sqrt(float(((on_page - distances) ** 2).sum()) / whole) if whole else 0.0
 
 
 def _relations(relations: Mapping[str, Row]) -> Figure:
