@@ -263,10 +263,10 @@ def test_claims_about_probes_follow_their_intervals(attention, verdicts):
     scores = {(name, "trees"): scored([5] * 20) for name in names}
     for name in ("attention", "attention and vectors"):
         scores |= {(name, "trees"): near(attention), (name, "control"): scored([5] * 20)}
-    assert [claim.verdict for claim in probes(scores, 1)] == verdicts
+    assert [claim.verdict for claim in probes(scores)] == verdicts
     del scores["best head", "trees"]
-    assert probes(scores, 1)[0].verdict == "undecided"
-    assert probes({}, 1) == []
+    assert probes(scores)[0].verdict == "undecided"
+    assert probes({}) == []
 
 
 def heads_with(distances, layers, **columns):

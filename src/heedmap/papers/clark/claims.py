@@ -28,7 +28,7 @@ Scores = Mapping[tuple[str, str], Sequence[Row]]
 """The rows of a parser by its name and task, one per seed."""
 
 
-def claims(rows: Sequence[Row], scores: Scores, seeds: int) -> list[Claim]:
+def claims(rows: Sequence[Row], scores: Scores) -> list[Claim]:
     """Judge the claims for which there are numbers."""
     relations = [
         row for row in rows if row["relation"] not in (None, ALL) and row["accuracy"] is not None
@@ -36,7 +36,7 @@ def claims(rows: Sequence[Row], scores: Scores, seeds: int) -> list[Claim]:
     heads = [row for row in rows if row["part"] == "heads" and row["layer"] is not None]
     judgements = [
         single_heads([row for row in relations if row["model"] == "trained"]),
-        *probes(scores, seeds),
+        *probes(scores),
         layers_alike(heads),
         separators(heads),
     ]
@@ -68,10 +68,11 @@ def single_heads(relations: Sequence[Row]) -> Claim | None:
     )
 
 
-def probes(scores: Scores, seeds: int) -> list[Claim]:
+def probes(scores: Scores) -> list[Claim]:
     """Judge what probes read in all heads together; none before they were trained."""
     if ("attention", "trees") not in scores:
         return []
+    seeds = len(scores["attention", "trees"])
     together = [(("attention", "trees"), ("best head", "trees"))]
     beyond = [
         (("attention and vectors", "trees"), ("distances and vectors", "trees")),
@@ -153,7 +154,7 @@ def layers_alike(heads: Sequence[Row]) -> Claim | None:
     side = Side(bool(larger <= 1 - LEVEL), bool(smaller <= 1 - LEVEL))
     line = (
         f"mean distance of heads of different layers minus that of heads of one layer: {gap:.3f} nats per row; "
-        f"as large or larger in {larger:.2g} of {PERMUTATIONS} permutations of the heads' layers"
+        f"as large or larger in a share of {larger:.2g} of {PERMUTATIONS} permutations of the layers"
     )
     return Claim(
         "Heads of the same layer attend more alike than heads of different layers",

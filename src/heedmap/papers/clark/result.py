@@ -127,7 +127,7 @@ def result(clark: Clark) -> Result:
     lists = ("distances", "correct", "scored")
     return clark.make_result(
         f"Clark et al.: what do the heads of {clark.name} attend to?",
-        [*tables, *claims(clark.rows, clark.scores, clark.settings.seeds)],
+        [*tables, *claims(clark.rows, clark.scores)],
         notes=_notes(clark.rows),
         figures=figures(clark.heads, clark.uniform, clark.relations("trained")),
         rows=pd.DataFrame(clark.rows).drop(columns=[*lists]),
