@@ -103,6 +103,7 @@ BRIEFLY = {
     "reproduce wiegreffe-pinter sst": "--epochs 1 --seeds 2 --adversary-epochs 1 --lambdas 0.01",
     "reproduce pruthi pronoun": "--seeds 2 --epochs 1 --train-texts 100 --test-texts 30 --models embedding",
     "reproduce pruthi copy": "--seeds 2 --epochs 1 --penalties 0.1",
+    "reproduce clark --model": "--train-sentences 20 --test-sentences 10 --segments 2 --seeds 1",
     "reproduce snell classification": "--seeds 2 --steps 20 --train-texts 100 --test-texts 30",
     "reproduce snell copying": "--seeds 2 --steps 200 --variant-seeds 0",
     "reproduce serrano-smith imdb": "--epochs 1 --train-texts 20 --models han-none,flan-none",

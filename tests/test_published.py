@@ -12,9 +12,12 @@ import pytest
 
 from heedmap.papers.kit.sources import KINDS, Source
 
-PAPERS = ("drozdyuk", "jain_wallace", "pruthi", "serrano_smith", "snell", "wiegreffe_pinter")
+PAPERS = (
+    "clark", "drozdyuk", "jain_wallace", "pruthi", "serrano_smith", "snell", "wiegreffe_pinter",
+)  # fmt: skip
 SPECIFICATIONS = Path(__file__).parents[2] / "shared" / "specs"
 READ_IN = {
+    "clark": "lu-clark-mohankumar.md",
     "jain_wallace": "jain-wallace-wiegreffe-pinter.md",
     "wiegreffe_pinter": "jain-wallace-wiegreffe-pinter.md",
 }

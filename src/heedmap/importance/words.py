@@ -96,6 +96,22 @@ def sum_by_word(
     return totals.scatter_add(-1, slots, values)[..., 1:]
 
 
+def between_words(
+    attention: Float[Tensor, "*lead N N"], words: Int[Tensor, " N"], size: int
+) -> Float[Tensor, "*lead {size} {size}"]:
+    """Return the attention of words to words: the sum over a word's positions *to* it, the mean *from* it.
+
+    This is how Clark et al. 2019, section 4.1, read words of several sub-words. Rows keep their sum, but for
+    what falls on positions outside all words. A word without a position has a row and a column of 0.
+    """
+    to_words = sum_by_word(attention, words.expand(attention.shape[-2:]), size)
+    from_words = sum_by_word(
+        to_words.transpose(-2, -1), words.expand(size, len(words)), size
+    ).transpose(-2, -1)
+    counts = torch.bincount(words[words >= 0], minlength=size)
+    return from_words / counts.clamp(min=1).unsqueeze(-1)
+
+
 def shares(values: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T"]:
     """Divide values by their sum; a sum of 0 gives zeros."""
     total = values.sum(-1, keepdim=True)
