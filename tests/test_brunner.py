@@ -28,7 +28,7 @@ from heedmap.papers.brunner.lookup import (
 )
 from heedmap.papers.brunner.numbers import Lookup, Number, Numbers
 from heedmap.papers.brunner.paper import reproduce, with_random_weights
-from heedmap.papers.brunner.recovery import MAPS, Recovery, Scale, recovery_loss, token_states
+from heedmap.papers.brunner.recovery import MAPS, Moments, Recovery, recovery_loss, token_states
 from heedmap.papers.brunner.result import range_name, result
 from heedmap.papers.brunner.settings import BrunnerSettings
 from heedmap.settings import TransformerSettings
@@ -149,24 +149,52 @@ def test_chance_is_the_mean_over_all_orders_of_the_tokens(tokens, truth):
 # Maps
 
 
-def test_a_scale_in_parts_is_that_of_the_whole():
-    vectors = torch.randn(3, 11, 4, generator=torch.Generator().manual_seed(0))
-    vectors[..., 2] = 5.0
-    scale = Scale.of([vectors[:, :1], vectors[:, 1:7], vectors[:, 7:]])
-    torch.testing.assert_close(scale.mean, vectors.mean(1))
-    expected = vectors.std(1, correction=0)
-    torch.testing.assert_close(scale.deviation, torch.where(expected > 0, expected, 1.0))
+def made_moments(n, constant=False):
+    rng = torch.Generator().manual_seed(n)
+    states, embeddings = torch.randn(3, n, 4, generator=rng), torch.randn(n, 2, generator=rng)
+    if constant:
+        states[..., 2] = 5.0
+    cuts = [slice(0, 1), slice(1, n // 2), slice(n // 2, n)]
+    parts = [Moments.of(states[:, cut], embeddings[cut]) for cut in cuts]
+    return states, embeddings, parts[0].plus(parts[1]).plus(parts[2])
 
 
-def test_a_linear_map_is_linear_and_an_mlp_is_not():
-    scale = Scale(torch.randn(2, 4), torch.rand(2, 4) + 1), Scale(torch.randn(3), torch.rand(3) + 1)
-    states = torch.randn(3, 2, 5, 4)
-    states[2] = (states[0] + states[1]) / 2
+@pytest.mark.parametrize("constant", [False, True])
+def test_moments_of_parts_are_those_of_the_whole(constant):
+    states, embeddings, moments = made_moments(11, constant)
+    for vectors, (mean, deviation) in (
+        (states, moments.of_states),
+        (embeddings, moments.of_embeddings),
+    ):
+        torch.testing.assert_close(mean.float(), vectors.mean(-2))
+        expected = vectors.std(-2, correction=0)
+        expected = torch.where(expected > 1e-6, expected, 1.0)
+        torch.testing.assert_close(deviation.float(), expected)
+    assert moments.count == 11
+
+
+@pytest.mark.parametrize("kind", MAPS)
+@pytest.mark.parametrize("constant", [False, True])
+def test_maps_begin_as_least_squares(kind, constant):
+    states, embeddings, moments = made_moments(40, constant)
+    recovered = Recovery(kind, moments)(states)
+    for layer in range(3):
+        with_one = np.column_stack([states[layer].numpy(), np.ones(40)])
+        solution = np.linalg.lstsq(with_one, embeddings.numpy(), rcond=None)[0]
+        expected = torch.from_numpy(with_one @ solution).float()
+        torch.testing.assert_close(recovered[layer], expected, atol=1e-3, rtol=1e-3)
+
+
+def test_a_linear_map_is_linear_and_an_mlp_can_be_more():
+    states, _, moments = made_moments(9)
+    middle = (states[:, :1] + states[:, 1:2]) / 2
     for kind in MAPS:
-        recovery = Recovery(kind, *scale)
-        out = [recovery(part) for part in states]
-        assert out[0].shape == (2, 5, 3)
-        is_linear = torch.allclose(out[2], (out[0] + out[1]) / 2, atol=1e-5)
+        recovery = Recovery(kind, moments)
+        with torch.no_grad():
+            for parameter in recovery.parameters():
+                parameter.add_(0.1 * torch.ones_like(parameter).cumsum(-1))
+        first, second, between = (recovery(x) for x in (states[:, :1], states[:, 1:2], middle))
+        is_linear = torch.allclose(between, (first + second) / 2, atol=1e-4)
         assert is_linear == (kind == "linear")
 
 
@@ -199,7 +227,7 @@ def test_states_are_of_words_alone():
 
 @pytest.fixture(scope="module")
 def silent_rows():
-    settings = settings_of(epochs=150, learning_rate=3e-2, batch_size=3)
+    settings = settings_of(epochs=20, learning_rate=1e-2, batch_size=3)
     return token_rows(on_trial(silent(tiny_model())), TEXTS, TEXTS, settings, "made")
 
 

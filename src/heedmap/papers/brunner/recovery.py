@@ -1,6 +1,7 @@
 """Maps from hidden states back to the embeddings of their tokens, learned on training texts."""
 
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ from heedmap.training.objective import Objective, Progress, seeded
 
 MAPS = ("linear", "mlp")
 DISTANCES = ("cosine", "l2")
+SOLVED = "linear-l2"  # has its least squares from the start
+RIDGE = 1e-4  # of the variance of a standardised state
 Words = Sequence[Sequence[str]]
 
 
@@ -44,47 +47,99 @@ def token_states(model: TransformerClassifier, texts: Words) -> TokenStates:
     return TokenStates(states, batch.ids[inside_words], inside_words.nonzero()[:, 0])
 
 
-class Scale(NamedTuple):
-    """Mean and deviation of every dimension, over the words' positions of the training texts."""
+class Moments(NamedTuple):
+    """Sums over the words' positions of the training texts, in float64: of (h, 1)(h, 1)ᵀ, (h, 1)xᵀ and x²."""
 
-    mean: Float[Tensor, "*L D"]
-    deviation: Float[Tensor, "*L D"]
+    gram: Float[Tensor, "L K K"]
+    cross: Float[Tensor, "L K E"]
+    squares: Float[Tensor, " E"]
 
     @classmethod
-    def of(cls, parts: Sequence[Float[Tensor, "*L n D"]]) -> "Scale":
-        """Measure vectors that come in parts; a dimension that never changes has the deviation 1."""
-        total = sum(part.shape[-2] for part in parts)
-        mean = torch.stack([part.double().sum(-2) for part in parts]).sum(0) / total
-        squares = [(part.double() - mean.unsqueeze(-2)).square().sum(-2) for part in parts]
-        deviation = (torch.stack(squares).sum(0) / total).sqrt()
-        return cls(mean.float(), torch.where(deviation > 0, deviation, 1.0).float())
+    def of(cls, states: Float[Tensor, "L n D"], embeddings: Float[Tensor, "n E"]) -> "Moments":
+        """Sum over some positions."""
+        with_one = functional.pad(states.double(), (0, 1), value=1.0)
+        wide = embeddings.double()
+        return cls(with_one.mT @ with_one, with_one.mT @ wide, wide.square().sum(0))
+
+    def plus(self, more: "Moments") -> "Moments":
+        """Sum over these positions and others."""
+        return Moments(*(a + b for a, b in zip(self, more, strict=True)))
+
+    @property
+    def count(self) -> float:
+        """The number of positions."""
+        return float(self.gram[0, -1, -1])
+
+    @property
+    def of_states(self) -> tuple[Float[Tensor, "L D"], Float[Tensor, "L D"]]:
+        """Mean and deviation of every dimension of the states; 1 for a dimension that never changes."""
+        mean = self.gram[:, -1, :-1] / self.count
+        return mean, _deviation(self.gram.diagonal(dim1=1, dim2=2)[:, :-1] / self.count, mean)
+
+    @property
+    def of_embeddings(self) -> tuple[Float[Tensor, " E"], Float[Tensor, " E"]]:
+        """The same of the embeddings."""
+        mean = self.cross[0, -1] / self.count
+        return mean, _deviation(self.squares / self.count, mean)
+
+    def least_squares(self) -> Float[Tensor, "L D E"]:
+        """Return the linear map of least squares between standardised states and embeddings.
+
+        (C + RIDGE · 1)⁻¹ B, with C and B the correlations: the ridge only keeps the inverse finite.
+        """
+        (mean, deviation), (center, spread) = self.of_states, self.of_embeddings
+        covariance = self.gram[:, :-1, :-1] / self.count - mean.unsqueeze(2) * mean.unsqueeze(1)
+        correlation = covariance / (deviation.unsqueeze(2) * deviation.unsqueeze(1))
+        shared = self.cross[:, :-1] / self.count - mean.unsqueeze(2) * center
+        ridge = RIDGE * torch.eye(mean.shape[1], dtype=torch.float64, device=mean.device)
+        scaled = shared / (deviation.unsqueeze(2) * spread)
+        return torch.linalg.solve(correlation + ridge, scaled)
+
+
+def _deviation(mean_square: Tensor, mean: Tensor) -> Tensor:
+    """Return the deviation, 1 where it is only rounding."""
+    variance = mean_square - mean.square()
+    return torch.where(variance > 1e-12 * mean_square, variance, 1.0).sqrt()
 
 
 class Recovery(nn.Module):
-    """One map per layer: linear, or an MLP with one hidden layer as wide as the states and a GELU.
+    """One map per layer: linear, or an MLP, which adds one hidden layer as wide as the states, with a GELU.
 
-    States are standardised before and embeddings after it, which leaves a linear map linear (with a bias).
+    Both begin as the linear map of least squares, the MLP's hidden layer adding 0. States are standardised
+    before and embeddings after it, which leaves a linear map linear (with a bias).
     """
 
-    def __init__(self, kind: str, states: Scale, embeddings: Scale) -> None:
+    def __init__(self, kind: str, moments: Moments) -> None:
         super().__init__()
-        for name, scale in (("states", states), ("embeddings", embeddings)):
-            self.register_buffer(f"{name}_mean", scale.mean)
-            self.register_buffer(f"{name}_deviation", scale.deviation)
-        layers, width = states.mean.shape
-        size = len(embeddings.mean)
-        self.maps = nn.ModuleList(
-            nn.Linear(width, size)
-            if kind == "linear"
-            else nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, size))
-            for _ in range(layers)
+        for name, (mean, deviation) in (
+            ("states", moments.of_states),
+            ("embeddings", moments.of_embeddings),
+        ):
+            self.register_buffer(f"{name}_mean", mean.float())
+            self.register_buffer(f"{name}_deviation", deviation.float())
+        weights = moments.least_squares().float()
+        _, width, size = weights.shape
+        self.linear = nn.ModuleList(nn.Linear(width, size) for _ in weights)
+        self.hidden = nn.ModuleList(
+            nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, size))
+            for _ in (weights if kind == "mlp" else ())
         )
+        with torch.no_grad():
+            for layer, weight in zip(self.linear, weights, strict=True):
+                layer.get_parameter("weight").copy_(weight.T)
+                layer.get_parameter("bias").zero_()
+            for layer in self.hidden:
+                layer.get_parameter("2.weight").zero_()
+                layer.get_parameter("2.bias").zero_()
 
     def forward(self, states: Float[Tensor, "L n D"]) -> Float[Tensor, "L n E"]:
         """Return the embeddings that the maps read off the states."""
         mean, deviation = self.get_buffer("states_mean"), self.get_buffer("states_deviation")
         standard = (states - mean.unsqueeze(1)) / deviation.unsqueeze(1)
-        read = torch.stack([layer(part) for layer, part in zip(self.maps, standard, strict=True)])
+        read = torch.stack([layer(part) for layer, part in zip(self.linear, standard, strict=True)])
+        if self.hidden:
+            pairs = zip(self.hidden, standard, strict=True)
+            read = read + torch.stack([layer(part) for layer, part in pairs])
         return read * self.get_buffer("embeddings_deviation") + self.get_buffer("embeddings_mean")
 
 
@@ -102,8 +157,9 @@ def recovery_loss(
 class RecoveryObjective(Objective):
     """Train all maps at once by Adam; the rate falls linearly to 0, and the last epoch is kept.
 
-    The maps share no parameter, so that each is trained as if alone, for the distance by which it is judged.
-    The frozen transformer reads every batch anew: the states of all texts may not fit into memory.
+    The maps share no parameter, so that each is trained as if alone, for the distance by which it is judged;
+    the linear one for L2 is that of least squares already. The frozen transformer reads every batch anew: the
+    states of all texts may not fit into memory.
     """
 
     remedy = "try a smaller learning rate"
@@ -113,20 +169,21 @@ class RecoveryObjective(Objective):
     ) -> None:
         self.subject, self.texts, self.rate = model, texts, settings.learning_rate
         self.total, self.count = 0.0, 0  # of the epoch's losses and batches
-        lengths = model.lengths(texts)
         starts = range(0, len(texts), settings.batch_size)
-        parts = [token_states(model, texts[i : i + settings.batch_size]) for i in starts]
-        embeddings = [look_up(model.model, part.ids.unsqueeze(0))[0].float() for part in parts]
-        scales = Scale.of([part.states for part in parts]), Scale.of(embeddings)
+        parts = (
+            self._batch(np.arange(i, min(i + settings.batch_size, len(texts)))) for i in starts
+        )
+        moments = reduce(Moments.plus, (Moments.of(**part) for part in parts))
         with seeded(settings.seed):
-            maps = {f"{m}-{d}": Recovery(m, *scales) for m in MAPS for d in DISTANCES}
+            maps = {f"{m}-{d}": Recovery(m, moments) for m in MAPS for d in DISTANCES}
+        maps[SOLVED].requires_grad_(False)
         optimizer = torch.optim.Adam(
-            [p for m in maps.values() for p in m.parameters()], lr=self.rate
+            [p for m in maps.values() for p in m.parameters() if p.requires_grad], lr=self.rate
         )
         super().__init__(
             nn.ModuleDict(maps),
             optimizer,
-            lengths,
+            model.lengths(texts),
             self._batch,
             epochs=settings.epochs,
             batch_size=settings.batch_size,
@@ -145,6 +202,7 @@ class RecoveryObjective(Objective):
         losses = [
             recovery_loss(part(batch["states"]), batch["embeddings"], name.partition("-")[2])
             for name, part in self.model.named_children()
+            if name != SOLVED
         ]
         loss = torch.stack(losses).sum()
         self.total, self.count = self.total + loss.item(), self.count + 1
