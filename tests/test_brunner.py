@@ -170,7 +170,7 @@ def test_moments_of_parts_are_those_of_the_whole(constant):
         expected = vectors.std(-2, correction=0)
         expected = torch.where(expected > 1e-6, expected, 1.0)
         torch.testing.assert_close(deviation.float(), expected)
-    assert moments.count == 11
+    assert moments.positions == 11
 
 
 @pytest.mark.parametrize("kind", MAPS)
@@ -324,7 +324,7 @@ def test_facts_of_heads_are_those_of_a_loop():
     transformed = torch.from_numpy(rng.standard_normal((2, 7, 3)))
     shares = torch.from_numpy(rng.dirichlet(np.ones(7), 7))
     special = torch.tensor([True, *[False] * 5, True])
-    rows = head_rows(attention, transformed, shares, ~special, special)
+    rows = head_rows(attention, transformed, shares, ~special, special, np.random.default_rng(0))
     mask = torch.ones(2, 7, dtype=torch.bool)
     effective = effective_attention(attention, transformed, mask)
     for head, row in enumerate(rows):
@@ -341,6 +341,25 @@ def test_facts_of_heads_are_those_of_a_loop():
             assert row["effective_share"] == pytest.approx(np.mean(kept))
 
 
+def test_the_control_has_a_null_space_that_knows_nothing_of_the_values():
+    rng = np.random.default_rng(2)
+    attention = torch.from_numpy(rng.dirichlet(np.ones(8), (1, 8)))
+    special = torch.tensor([True, *[False] * 7])
+    # Values that tell positions apart but for the first, whose weights are without effect.
+    transformed = torch.eye(8).double()[None] * (~special)[None, :, None]
+    shares = torch.eye(8).double()
+    rows = [
+        head_rows(attention, transformed, shares, ~special, special, np.random.default_rng(seed))[0]
+        for seed in range(20)
+    ]
+    assert all(row["free"] == 1 for row in rows)
+    assert all(row["special_effective"] < 1e-12 for row in rows)
+    raw, control = rows[0]["special_raw"], np.mean([row["special_control"] for row in rows])
+    assert abs(control - raw) < 0.05
+    whole = head_rows(attention, torch.eye(8).double()[None], shares, ~special, special, rng)[0]
+    assert whole["special_control"] == whole["special_raw"]
+
+
 def test_a_model_without_known_values_has_rows_of_raw_attention_alone():
     rows = attribution_rows(tiny_classifier("mpnet"), TEXTS[:1], settings_of(directions=1))
     heads = rows_where(rows, part="heads")
@@ -353,7 +372,7 @@ def test_a_model_without_known_values_has_rows_of_raw_attention_alone():
 def test_a_text_of_one_token_has_no_rank_correlation_without_itself():
     rows = head_rows(
         torch.ones(1, 1, 1).double(), torch.ones(1, 1, 2).double(), torch.ones(1, 1).double(),
-        torch.ones(1, dtype=torch.bool), torch.zeros(1, dtype=torch.bool),
+        torch.ones(1, dtype=torch.bool), torch.zeros(1, dtype=torch.bool), np.random.default_rng(0),
     )  # fmt: skip
     assert rows[0]["tau_raw"] is None
     assert rows[0]["special_raw"] == 0

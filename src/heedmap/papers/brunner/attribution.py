@@ -6,6 +6,7 @@ Effective attention and the null space: `heedmap.importance.effective`.
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -61,7 +62,7 @@ def attribution_rows(
             rolled = extend(rolled, average.unsqueeze(0), torch.ones_like(rolled[:, 0]).bool())
             masses = {"contribution": shares, "attention": average, "rollout": rolled[0]}
             rows.append({"text": index, "layer": layer, **contribution_row(masses, is_word)})
-            heads = head_rows(attention, transformed, shares, is_word, special)
+            heads = head_rows(attention, transformed, shares, is_word, special, rng)
             rows += [{"text": index, "layer": layer, **row} for row in heads]
     return rows
 
@@ -99,12 +100,15 @@ def head_rows(
     shares: Float[Tensor, "N N"],
     is_word: Bool[Tensor, " N"],
     special: Bool[Tensor, " N"],
+    rng: np.random.Generator,
 ) -> list[Row]:
     """Return facts of every head of a layer; those of T are left out where it is not known.
 
     `special_raw` and `special_effective` are the mass on special tokens, of |effective attention| as a share of
-    its sum. `tau_raw` and `tau_effective` are Kendall's τ of a row and the contributions to the state, mean
-    over rows, without the token itself, which the residual connection carries past the attention.
+    its sum; `special_control` is the same with a random null space of equal dimension, which spreads a row
+    just as much but knows nothing of the values. `tau_raw` and `tau_effective` are Kendall's τ of a row and the
+    contributions to the state, mean over rows, without the token itself, which the residual connection carries
+    past the attention.
     """
     heads, size, _ = attention.shape
     maps = {"raw": attention.double()}
@@ -122,10 +126,17 @@ def head_rows(
             "effective_share": effective_share(attention, effective)[:, is_word].mean(1),
         }
         maps["effective"] = effective.abs()
+        control = attention.clone()
+        for head in has_room.flatten().nonzero().flatten().tolist():
+            kept = random_directions(size, int(free.rank[head]), rng).double()
+            control[head] = attention[head] @ kept.T @ kept
+        maps["control"] = control.abs()
     for name, matrix in maps.items():
         rows = matrix[:, is_word]
         known[f"special_{name}"] = (rows[..., special].sum(-1) / rows.sum(-1)).mean(1)
         other_tokens = ~torch.eye(size, dtype=torch.bool)[is_word]
+        if name == "control":
+            continue
         tau = tau_against(rows.transpose(0, 1), shares[is_word].unsqueeze(1), other_tokens)
         known[f"tau_{name}"] = tau[..., 0].nanmean(0)
     return [

@@ -15,7 +15,7 @@ from heedmap.papers.kit.parts import Row
 SHARE, SIGNED = (0.0, 1.0), (-1.0, 1.0)
 # Of a head's row: the bounds of the interval of its mean.
 HEAD_MEASURES = {
-    "effective_share": SHARE, "special_raw": SHARE, "special_effective": SHARE,
+    "effective_share": SHARE, "special_raw": SHARE, "special_effective": SHARE, "special_control": SHARE,
     "tau_raw": SIGNED, "tau_effective": SIGNED,
 }  # fmt: skip
 MATRICES = ("contribution", "attention", "rollout", "uniform")

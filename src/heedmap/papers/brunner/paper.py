@@ -47,7 +47,8 @@ _FIELDS = {
         "free_on_simplex", "not_largest",
     ),
     pa.float64(): (
-        "chance", "median", "effective_share", "special_raw", "special_effective", "tau_raw", "tau_effective",
+        "chance", "median", "effective_share", "special_raw", "special_effective", "special_control",
+        "tau_raw", "tau_effective",
     ),
     pa.list_(pa.float64()): ("contribution", "attention", "rollout", "uniform"),
 }  # fmt: skip

@@ -66,21 +66,21 @@ class Moments(NamedTuple):
         return Moments(*(a + b for a, b in zip(self, more, strict=True)))
 
     @property
-    def count(self) -> float:
+    def positions(self) -> float:
         """The number of positions."""
         return float(self.gram[0, -1, -1])
 
     @property
     def of_states(self) -> tuple[Float[Tensor, "L D"], Float[Tensor, "L D"]]:
         """Mean and deviation of every dimension of the states; 1 for a dimension that never changes."""
-        mean = self.gram[:, -1, :-1] / self.count
-        return mean, _deviation(self.gram.diagonal(dim1=1, dim2=2)[:, :-1] / self.count, mean)
+        mean = self.gram[:, -1, :-1] / self.positions
+        return mean, _deviation(self.gram.diagonal(dim1=1, dim2=2)[:, :-1] / self.positions, mean)
 
     @property
     def of_embeddings(self) -> tuple[Float[Tensor, " E"], Float[Tensor, " E"]]:
         """The same of the embeddings."""
-        mean = self.cross[0, -1] / self.count
-        return mean, _deviation(self.squares / self.count, mean)
+        mean = self.cross[0, -1] / self.positions
+        return mean, _deviation(self.squares / self.positions, mean)
 
     def least_squares(self) -> Float[Tensor, "L D E"]:
         """Return the linear map of least squares between standardised states and embeddings.
@@ -88,12 +88,13 @@ class Moments(NamedTuple):
         (C + RIDGE · 1)⁻¹ B, with C and B the correlations: the ridge only keeps the inverse finite.
         """
         (mean, deviation), (center, spread) = self.of_states, self.of_embeddings
-        covariance = self.gram[:, :-1, :-1] / self.count - mean.unsqueeze(2) * mean.unsqueeze(1)
+        covariance = self.gram[:, :-1, :-1] / self.positions - mean.unsqueeze(2) * mean.unsqueeze(1)
         correlation = covariance / (deviation.unsqueeze(2) * deviation.unsqueeze(1))
-        shared = self.cross[:, :-1] / self.count - mean.unsqueeze(2) * center
+        shared = self.cross[:, :-1] / self.positions - mean.unsqueeze(2) * center
         ridge = RIDGE * torch.eye(mean.shape[1], dtype=torch.float64, device=mean.device)
         scaled = shared / (deviation.unsqueeze(2) * spread)
-        return torch.linalg.solve(correlation + ridge, scaled)
+        solution: Tensor = torch.linalg.solve(correlation + ridge, scaled)
+        return solution
 
 
 def _deviation(mean_square: Tensor, mean: Tensor) -> Tensor:

@@ -32,8 +32,9 @@ RANGE_NOTE = """Per cent of the mass on tokens at so many positions from the sta
 layer the mass if every token contributed alike."""
 HEADS = """Means over heads, words and texts. Rank and null space of T = V W_O over the text's real tokens, \
 special ones included; in the null space rows may move, and on the simplex they still sum to 1. Effective \
-share: ‖A⊥‖ / ‖A‖ of a row. Special tokens: their mass, in effective attention as a share of Σ|A⊥|. τ: \
-Kendall's of a row and the contributions to the state, without the token itself."""
+share: ‖A⊥‖ / ‖A‖ of a row. Special tokens: their mass, in effective attention as a share of Σ|A⊥|; \
+beside it with a random null space of the same dimension. τ: Kendall's of a row and the contributions to the \
+state, without the token itself."""
 COLUMNS = {
     "weights": "trained, or the same architecture with random ones",
     "measure": "what is measured",
@@ -232,6 +233,7 @@ def _heads(brunner: Brunner) -> Table:
             "effective share %": measure("effective_share", 100, 1),
             "special tokens, raw %": measure("special_raw", 100, 1),
             "special tokens, effective %": measure("special_effective", 100, 1),
+            "special tokens, random null space %": measure("special_control", 100, 1),
             "τ raw": measure("tau_raw", 1, 3),
             "τ effective": measure("tau_effective", 1, 3),
         },
