@@ -99,6 +99,7 @@ BRIEFLY = {
     "train --data reviews.csv --encoder average": "--epochs 1 --embedding-size 8",
     "train --data babi_qa1": "--train-texts 200 --test-texts 50",
     "reproduce jain-wallace sst": "--epochs 1 --instances 6",
+    "reproduce brunner sst": "--epochs 1 --train-texts 8 --test-texts 4 --attributed-texts 2 --directions 2",
     "reproduce drozdyuk sst": "--epochs 2 --adversary-epochs 1",
     "reproduce wiegreffe-pinter sst": "--epochs 1 --seeds 2 --adversary-epochs 1 --lambdas 0.01",
     "reproduce pruthi pronoun": "--seeds 2 --epochs 1 --train-texts 100 --test-texts 30 --models embedding",

@@ -1,0 +1,1 @@
+"""Brunner et al. 2020, "On Identifiability in Transformers": tokens, contributions, effective attention."""
