@@ -12,10 +12,11 @@ import pytest
 
 from heedmap.papers.kit.sources import KINDS, Source
 
-PAPERS = ("drozdyuk", "jain_wallace", "pruthi", "serrano_smith", "snell", "wiegreffe_pinter")
+PAPERS = ("drozdyuk", "jain_wallace", "lu", "pruthi", "serrano_smith", "snell", "wiegreffe_pinter")
 SPECIFICATIONS = Path(__file__).parents[2] / "shared" / "specs"
 READ_IN = {
     "jain_wallace": "jain-wallace-wiegreffe-pinter.md",
+    "lu": "lu-clark-mohankumar.md",
     "wiegreffe_pinter": "jain-wallace-wiegreffe-pinter.md",
 }
 NUMBER = re.compile(r"(?<![\w.])[<>]?\d*\.?\d+(?:e-?\d+)?(?![\w])")

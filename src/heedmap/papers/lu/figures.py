@@ -1,0 +1,91 @@
+"""Figures: the change by calibration against entropy, and which maps link words or agree with leave-one-out."""
+
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from heedmap.papers.lu.measures import FIFTHS
+from heedmap.report.charts import PALETTE, TEXT, Figure, Key, colour, rows, specification
+from heedmap.report.grid_figures import bars
+from heedmap.report.wording import plural
+
+if TYPE_CHECKING:
+    from heedmap.papers.lu.result import Lu
+
+NAMES = {"attention": "a", "calibrated": "a_c", "mask": "1 − m", "fused": "fused"}
+
+
+def figures(lu: "Lu") -> list[Figure]:
+    """Draw all figures; none without rows."""
+    if not lu.rows:
+        return []
+    drawn = [_entropy_figure(lu, fusion) for fusion in lu.fusions if fusion != "none"]
+    by_map = {
+        "leave-one-out, τ": ("Which weights agree with leave-one-out?", "Kendall's τ"),
+        "end": ("How much attention is on the end of the sentence?", "weight on the end"),
+        **{
+            f"AER {choice}": (f"Which weights link words? ({choice} links)", "alignment error rate")
+            for choice in lu.choices
+        },
+    }
+    return [
+        *drawn,
+        *(_map_figure(lu, quantity, *words) for quantity, words in by_map.items()),
+    ]
+
+
+def _map_figure(lu: "Lu", quantity: str, title: str, measure: str) -> Figure:
+    """Draw a bar per map and fusion, of the mean of layers."""
+    runs = [
+        {"dataset": NAMES[map], "series": fusion, "seed": seed, "value": value}
+        for fusion, map in lu.maps(quantity)
+        for seed, value in lu.by_seed(quantity, fusion, map).items()
+    ]
+    return bars(
+        runs,
+        key=f"lu-{quantity.split(',', maxsplit=1)[0].lower().replace(' ', '-')}",
+        title=title,
+        measure=measure,
+        none="none",
+        caption="The mean of the layers and heads.",
+    )
+
+
+def _entropy_figure(lu: "Lu", fusion: str) -> Figure:
+    """Draw the JSD of a and a_c against the entropy of a, by layer and fifth of the rows."""
+    points: list[dict[str, Any]] = []
+    layers = [f"layer {layer + 1}" for layer in range(lu.settings.layers)]
+    for layer, series in enumerate(layers):
+        for fifth in range(1, FIFTHS + 1):
+            entropies = lu.by_seed(f"entropy, fifth {fifth}", fusion, "attention", layer)
+            for column, masks in (("value", "learned"), ("chance", "shuffled")):
+                changes = lu.by_seed(f"JSD, fifth {fifth}", fusion, "calibrated", layer, column)
+                points += [
+                    {"series": series, "masks": masks, "entropy": entropies[seed], "jsd": change}
+                    for seed, change in changes.items()
+                ]
+    chart = alt.Chart(rows(points)).mark_point(size=45, filled=False)
+    chart = chart.encode(
+        x=alt.X("entropy:Q", title="entropy of a (nats)"),
+        y=alt.Y("jsd:Q", title="JSD of a and a_c (nats)"),
+        color=colour(layers),
+        shape=alt.Shape(
+            "masks:N",
+            scale=alt.Scale(domain=["learned", "shuffled"], range=["circle", "cross"]),
+            legend=None,
+        ),
+        tooltip=["series:N", "masks:N", "entropy:Q", "jsd:Q"],
+    )
+    return Figure(
+        key=f"lu-entropy-{fusion}",
+        title=f"Are weights of high entropy calibrated most? ({fusion})",
+        n=f"n = {plural(lu.settings.seeds, 'training')}",
+        caption="Each point is a fifth of a layer's rows by their entropy, in one training. Circles: the masks "
+        "that were learned. Crosses: the same masks shuffled over the source, whose change grows with the "
+        "entropy as well.",
+        spec=specification(chart, 260),
+        keys=[
+            *(Key(layer, PALETTE[i % len(PALETTE)], "hollow") for i, layer in enumerate(layers)),
+            Key("circle: learned masks, cross: shuffled", TEXT, "hollow"),
+        ],
+    )
