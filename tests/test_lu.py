@@ -440,7 +440,7 @@ def test_the_result_has_every_table_claim_and_figure(reproduced):
         "lu-aer-automatic", "lu-aer-people",
     ]  # fmt: skip
     # The same first weights: a translator without calibration differs by its training alone.
-    assert lu.shown("AER people", "none", "best possible") == "0.000 [0.000, 0.000]"
+    assert lu.shown("AER people", "none", "best possible", column="mean") == "0.000"
 
 
 def test_what_it_needs_is_said_in_a_line(heedmap, tmp_path):
@@ -480,5 +480,26 @@ def test_a_translator_that_learned_to_reverse_shows_which_word_it_rests_on(tmp_p
         Parallel("reversed", splits), source="de", target="en", out=tmp_path / "run", workers=1,
         **options,
     )  # fmt: skip
-    (accuracy,) = lu.by_seed("accuracy", "fixed").values()
-    assert accuracy > 0.9
+
+    def number(quantity, map="", layer=-1, column="value"):
+        (value,) = lu.by_seed(quantity, "fixed", map, layer, column).values()
+        return value
+
+    assert number("accuracy") > 0.9
+    assert number("accuracy, uniform") < 0.5
+    # One layer finds the right word, and calibration does not lose it.
+    assert number("AER automatic", "attention", 1) < 0.2
+    assert number("AER automatic", "calibrated", 1) < number("AER automatic", "attention", 1) + 0.1
+    assert number("AER automatic", "attention", 1, "chance") > 0.6
+    # The masks know it too, and worsen the translation more than masks elsewhere.
+    assert number("AER automatic", "mask") < number("AER automatic", "mask", -1, "chance") - 0.1
+    perturbed_entropy, elsewhere, uniform_attention = (
+        number("cross entropy, perturbed", column=column)
+        for column in ("value", "chance", "ceiling")
+    )
+    assert number("cross entropy") < elsewhere < perturbed_entropy
+    assert uniform_attention > elsewhere
+    # And so does leave-one-out, by both ways.
+    assert number("leave-one-out, τ", "attention") > 0.3
+    assert number("leave-one-out, τ", "attention", -1, "ceiling") > 0.3
+    assert abs(number("leave-one-out, τ", "attention", -1, "chance")) < 0.1

@@ -7,20 +7,17 @@ survives if the 95 % interval of each part is on its side. It does not if one pa
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from heedmap.experiments.seed_intervals import LEVEL, mean_interval
 from heedmap.experiments.seeds import seed_mean
 from heedmap.papers.kit.claims import Check, Side, judged
 from heedmap.papers.kit.result import Claim
-
-if TYPE_CHECKING:
-    from heedmap.papers.lu.result import Lu
+from heedmap.papers.lu.numbers import Lu
 
 PLAIN = "none"
 
 
-def claims(lu: "Lu") -> list[Claim]:
+def claims(lu: Lu) -> list[Claim]:
     """Judge the claims; those that compare with the model without calibration need one."""
     fusions = [fusion for fusion in lu.fusions if fusion != PLAIN]
     if not fusions:
@@ -76,7 +73,7 @@ def claims(lu: "Lu") -> list[Claim]:
     ]
 
 
-def _claim(lu: "Lu", text: str, parts: Sequence[tuple[str, str, list[float]]], basis: str) -> Claim:
+def _claim(lu: Lu, text: str, parts: Sequence[tuple[str, str, list[float]]], basis: str) -> Claim:
     """Judge by the numbers per seed of every part, which are to be above 0."""
     together = 1 - (1 - LEVEL) / len(parts)
     checks = []
@@ -88,20 +85,20 @@ def _claim(lu: "Lu", text: str, parts: Sequence[tuple[str, str, list[float]]], b
     return judged(text, checks, lu.learned, basis=basis)
 
 
-def _against_plain(lu: "Lu", fusion: str) -> list[float]:
+def _against_plain(lu: Lu, fusion: str) -> list[float]:
     """Return BLEU minus that without calibration, by seed, of the seeds that have both."""
     plain, other = (lu.by_seed("BLEU", name) for name in (PLAIN, fusion))
     return [other[seed] - plain[seed] for seed in sorted({*plain} & {*other})]
 
 
-def _entropies(lu: "Lu", fusions: Sequence[str]) -> Iterator[tuple[str, str, list[float]]]:
+def _entropies(lu: Lu, fusions: Sequence[str]) -> Iterator[tuple[str, str, list[float]]]:
     for fusion in fusions:
         for layer, sign, name in ((0, 1.0, "lowest"), (lu.settings.layers - 1, -1.0, "highest")):
             gains = lu.by_seed("entropy gained", fusion, "calibrated", layer)
             yield fusion, f", {name} layer", [sign * gain for gain in gains.values()]
 
 
-def _mean_excess(lu: "Lu", fusion: str) -> list[float]:
+def _mean_excess(lu: Lu, fusion: str) -> list[float]:
     """Return the mean over layers of τ minus its chance, by seed."""
     layers = [
         lu.differences_from_chance(fusion, "entropy and JSD, τ", "calibrated", layer)
@@ -110,7 +107,7 @@ def _mean_excess(lu: "Lu", fusion: str) -> list[float]:
     return [math.fsum(seed) / len(seed) for seed in zip(*layers, strict=True)]
 
 
-def _calibrated_gain(lu: "Lu", fusion: str, quantity: str) -> list[float]:
+def _calibrated_gain(lu: Lu, fusion: str, quantity: str) -> list[float]:
     """Return a number of a_c minus that of a, by seed."""
     of_calibrated, of_attention = (
         lu.by_seed(quantity, fusion, name) for name in ("calibrated", "attention")

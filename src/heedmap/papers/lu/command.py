@@ -43,7 +43,7 @@ OPTIONS = {
     ),
     "seeds": Option("Trainings of each kind, with seeds 0, 1, ... [3]", int),
     "train_pairs": Option("Sample this many training pairs. [6000; paper all]", int),
-    "updates": Option("Steps of each training. [1500; paper 150000]", int),
+    "updates": Option("Steps of each training. [1200; paper 150000]", int),
     "renormalise": Option(
         "Let the fused weights sum to 1, which the released code does not.", bool, False
     ),

@@ -1,21 +1,19 @@
 """Figures: the change by calibration against entropy, and which maps link words or agree with leave-one-out."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 
 from heedmap.papers.lu.measures import FIFTHS
+from heedmap.papers.lu.numbers import Lu
 from heedmap.report.charts import PALETTE, TEXT, Figure, Key, colour, rows, specification
 from heedmap.report.grid_figures import bars
 from heedmap.report.wording import plural
 
-if TYPE_CHECKING:
-    from heedmap.papers.lu.result import Lu
-
 NAMES = {"attention": "a", "calibrated": "a_c", "mask": "1 − m", "fused": "fused"}
 
 
-def figures(lu: "Lu") -> list[Figure]:
+def figures(lu: Lu) -> list[Figure]:
     """Draw all figures; none without rows."""
     if not lu.rows:
         return []
@@ -34,7 +32,7 @@ def figures(lu: "Lu") -> list[Figure]:
     ]
 
 
-def _map_figure(lu: "Lu", quantity: str, title: str, measure: str) -> Figure:
+def _map_figure(lu: Lu, quantity: str, title: str, measure: str) -> Figure:
     """Draw a bar per map and fusion, of the mean of layers."""
     runs = [
         {"dataset": NAMES[map], "series": fusion, "seed": seed, "value": value}
@@ -51,7 +49,7 @@ def _map_figure(lu: "Lu", quantity: str, title: str, measure: str) -> Figure:
     )
 
 
-def _entropy_figure(lu: "Lu", fusion: str) -> Figure:
+def _entropy_figure(lu: Lu, fusion: str) -> Figure:
     """Draw the JSD of a and a_c against the entropy of a, by layer and fifth of the rows."""
     points: list[dict[str, Any]] = []
     layers = [f"layer {layer + 1}" for layer in range(lu.settings.layers)]

@@ -11,7 +11,7 @@ Task = Literal["copy", "reverse", "dictionary"]
 TASKS: tuple[str, ...] = get_args(Task)
 CONSONANTS, VOWELS = "bdfgklmn", "aeiou"
 SHORTEST, LONGEST = 3, 10  # words
-SIZES = {"train": 4000, "dev": 200, "test": 300}
+SIZES = {"train": 4000, "dev": 100, "test": 150}
 
 
 def made_corpus(task: Task) -> Parallel:

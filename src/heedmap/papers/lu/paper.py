@@ -22,8 +22,9 @@ from heedmap.papers.kit.reproduction import Cell, Experiment, Modules, check_dis
 from heedmap.papers.kit.translators import Encoded, about_gold, bleu, cased_as, sampled
 from heedmap.papers.lu.calibration import CalibratedTranslator
 from heedmap.papers.lu.measures import alignment, measure, skill, weights_read
+from heedmap.papers.lu.numbers import Lu
 from heedmap.papers.lu.reading import translate
-from heedmap.papers.lu.result import Lu, result
+from heedmap.papers.lu.result import result
 from heedmap.papers.lu.settings import LuSettings
 from heedmap.papers.lu.training import CalibrationObjective
 from heedmap.runs.run_paths import Out
