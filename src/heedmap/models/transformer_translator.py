@@ -109,10 +109,10 @@ class DecoderLayer(nn.Module):
         hook: Hook | None,
     ) -> Float[Tensor, "B T D"]:
         """Return the states of the next layer."""
-        before, _ = self.self_attention(
+        target_context, _ = self.self_attention(
             hidden, hidden, hidden, attn_mask=future, need_weights=False
         )
-        hidden = self.norms[0](hidden + self.dropout(before))
+        hidden = self.norms[0](hidden + self.dropout(target_context))
         context = self.cross_attention(hidden, states, real, hook)
         hidden = self.norms[1](hidden + self.dropout(context))
         output: Tensor = self.norms[2](hidden + self.dropout(self.feed_forward(hidden)))

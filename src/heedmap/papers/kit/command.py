@@ -98,16 +98,16 @@ def how_to_run(values: Values, default_folder: str) -> Values:
     return {"out": DefaultPlace(Path("runs") / default_folder), **running_options}
 
 
-def read_pairs(data: str, given: Values) -> tuple["Parallel", Values]:
+def read_pairs(data: str, pair_options: Values) -> tuple["Parallel", Values]:
     """Read sentences and their translations by the options `PAIRS`; return them and the paper's arguments."""
     from heedmap.data.parallel import load_links, load_parallel
 
-    languages = given.get("source", "de"), given.get("target", "en")
+    languages = pair_options.get("source", "de"), pair_options.get("target", "en")
     arguments: Values = {"source": languages[0], "target": languages[1]}
-    if (gold := given.get("gold")) is not None:
-        column = given.get("gold_links", f"sure:{languages[0]}-{languages[1]}")
+    if (gold := pair_options.get("gold")) is not None:
+        column = pair_options.get("gold_links", f"sure:{languages[0]}-{languages[1]}")
         arguments["gold"] = load_links(gold, *languages, column)
-    return load_parallel(data, *languages, align=given.get("links")), arguments
+    return load_parallel(data, *languages, align=pair_options.get("links")), arguments
 
 
 def say_what_is_needed(needs: str, name: str | None) -> None:

@@ -45,7 +45,9 @@ def perturbed(weights: Weights, masks: Weights, real: Bool[Tensor, "B S"]) -> We
     return (masks * weights + (1 - masks) * mean) * place
 
 
-def calibrated(weights: Weights, masks: Weights) -> Weights:
+def calibrated(
+    weights: Float[Tensor, "*batch S"], masks: Float[Tensor, "*batch S"]
+) -> Float[Tensor, "*batch S"]:
     """Return a exp(1 − m), whose rows sum to more than 1; at padding, where a is 0, it is 0."""
     return weights * torch.exp(1 - masks)
 
@@ -92,12 +94,12 @@ class Calibration(nn.Module):
 
     def fused(self, call: CrossCall, masks: Weights) -> Weights:
         """Return the weights that the layer uses."""
-        weights, other = call.weights, calibrated(call.weights, masks)
+        weights, raised = call.weights, calibrated(call.weights, masks)
         if self.fusion == "fixed":
-            mixed = weights + SHARE * other
+            mixed = weights + SHARE * raised
         else:
             share = self._share(call)
-            mixed = share * weights + (1 - share) * other
+            mixed = share * weights + (1 - share) * raised
         return normalised(mixed) if self.renormalise else mixed
 
     def _share(self, call: CrossCall) -> Tensor | float:

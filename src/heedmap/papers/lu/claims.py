@@ -87,8 +87,8 @@ def _claim(lu: Lu, text: str, parts: Sequence[tuple[str, str, list[float]]], bas
 
 def _against_plain(lu: Lu, fusion: str) -> list[float]:
     """Return BLEU minus that without calibration, by seed, of the seeds that have both."""
-    plain, other = (lu.by_seed("BLEU", name) for name in (PLAIN, fusion))
-    return [other[seed] - plain[seed] for seed in sorted({*plain} & {*other})]
+    plain, of_fusion = (lu.by_seed("BLEU", name) for name in (PLAIN, fusion))
+    return [of_fusion[seed] - plain[seed] for seed in sorted({*plain} & {*of_fusion})]
 
 
 def _entropies(lu: Lu, fusions: Sequence[str]) -> Iterator[tuple[str, str, list[float]]]:

@@ -17,7 +17,7 @@ def figures(lu: Lu) -> list[Figure]:
     """Draw all figures; none without rows."""
     if not lu.rows:
         return []
-    drawn = [_entropy_figure(lu, fusion) for fusion in lu.fusions if fusion != "none"]
+    by_entropy = [_entropy_figure(lu, fusion) for fusion in lu.fusions if fusion != "none"]
     by_map = {
         "leave-one-out, τ": ("Which weights agree with leave-one-out?", "Kendall's τ"),
         "end": ("How much attention is on the end of the sentence?", "weight on the end"),
@@ -27,7 +27,7 @@ def figures(lu: Lu) -> list[Figure]:
         },
     }
     return [
-        *drawn,
+        *by_entropy,
         *(_map_figure(lu, quantity, *words) for quantity, words in by_map.items()),
     ]
 

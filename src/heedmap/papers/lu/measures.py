@@ -129,23 +129,23 @@ def alignment(
             continue
         for name, maps in read_sentence(model, encoded, row).maps.items():
             layers = with_mean(maps)
-            both = torch.stack([layers, shuffled(layers, generator)])
-            of_words = by_words(both, encoded, row, summed=True)
+            versions = torch.stack([layers, shuffled(layers, generator)])
+            of_words = by_words(versions, encoded, row, summed=True)
             for index in range(len(layers)):
-                found, random = (
+                map_counts, chance_counts = (
                     counts(links(version[index]), sure, possible) for version in of_words
                 )
                 key = (name, layer_of(index, len(layers)))
-                by_map.setdefault(key, []).append((found, random))
+                by_map.setdefault(key, []).append((map_counts, chance_counts))
         lengths = len(pairs.source[row]), len(pairs.target[row])
         for name, sentence_counts in baselines(*lengths, sure, possible).items():
             by_baseline.setdefault(name, []).append(sentence_counts)
     floor = error_rate(by_baseline.get("best possible", []))
     quantity = f"AER {choice}"
     rows = []
-    for (name, layer), found_counts in by_map.items():
-        value, chance = (error_rate(side) for side in zip(*found_counts, strict=True))
-        n = len(found_counts)
+    for (name, layer), sentence_counts_of_map in by_map.items():
+        value, chance = (error_rate(side) for side in zip(*sentence_counts_of_map, strict=True))
+        n = len(sentence_counts_of_map)
         rows.append(measure(quantity, value, chance, floor, map=name, layer=layer, n=n))
     for name, baseline_counts in by_baseline.items():
         value = error_rate(baseline_counts)
@@ -211,8 +211,8 @@ def _add_entropies(collected: Collected, sentence: Sentence) -> None:
         for layer, weights in enumerate(maps):
             values = entropy(weights)
             none = torch.full_like(values, torch.nan)
-            most = torch.full_like(values, math.log(weights.shape[-1]))
-            collected.add("entropy", name, layer, values, none, most)
+            uniform_entropy = torch.full_like(values, math.log(weights.shape[-1]))
+            collected.add("entropy", name, layer, values, none, uniform_entropy)
 
 
 def _add_end(collected: Collected, sentence: Sentence) -> None:
@@ -282,12 +282,12 @@ def _changes(sentence: Sentence, generator: torch.Generator) -> dict[str, Float[
 def _change_rows(values: dict[str, NDArray[np.float64]]) -> list[Row]:
     """Return by layer what calibration changes, and whether most where the entropy is high; by fifths too."""
     rows = []
-    most, (layers, n) = largest_change(), values["entropy"].shape
+    ceiling_jsd, (layers, n) = largest_change(), values["entropy"].shape
     for layer in range(layers):
         of_layer = {name: array[layer] for name, array in values.items()}
         changes = [of_layer["JSD"], of_layer["JSD shuffled"]]
         numbers = {
-            "JSD": (*(float(array.mean()) for array in changes), most),
+            "JSD": (*(float(array.mean()) for array in changes), ceiling_jsd),
             "entropy gained": (
                 *(float(of_layer[name].mean()) for name in ("gain", "gain shuffled")), math.nan,
             ),
@@ -321,7 +321,7 @@ def largest_change() -> float:
 
     def negative(mass: float) -> float:
         raised = math.e * mass / (1 + (math.e - 1) * mass)
-        before, after = (torch.tensor([p, 1 - p], dtype=torch.float64) for p in (mass, raised))
-        return -float(jensen_shannon(before, after))
+        original, changed = (torch.tensor([p, 1 - p], dtype=torch.float64) for p in (mass, raised))
+        return -float(jensen_shannon(original, changed))
 
     return -float(minimize_scalar(negative, bounds=(0.0, 1.0), method="bounded").fun)

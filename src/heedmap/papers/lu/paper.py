@@ -152,8 +152,8 @@ def compute(cell: Cell, checkpoints: Path, *, shared: Shared) -> tuple[list[Row]
     rows += weights_read(model, test, seed)
     for choice, pairs in (("automatic", shared.test), ("people", shared.gold)):
         if pairs is not None and pairs.sure is not None:
-            few = sampled(pairs, settings.aligned_pairs)
-            rows += alignment(model, few, Encoded.of(few, pieces), choice, seed)
+            sample = sampled(pairs, settings.aligned_pairs)
+            rows += alignment(model, sample, Encoded.of(sample, pieces), choice, seed)
     return rows, {"model": model}
 
 
@@ -173,8 +173,8 @@ def _bleu(model: CalibratedTranslator, shared: Shared, pieces: Pieces) -> Row:
     references = shared.test.target[:count]
     # The next sentence of similar length, so that lengths alone are not what tells.
     order = np.argsort([len(words) for words in references], kind="stable")
-    others = [references[i] for i in np.roll(order, 1)[np.argsort(order, kind="stable")]]
-    chance = bleu(translations, others)
+    shifted = [references[i] for i in np.roll(order, 1)[np.argsort(order, kind="stable")]]
+    chance = bleu(translations, shifted)
     return measure("BLEU", bleu(translations, references), chance, 100.0, n=count)
 
 

@@ -24,7 +24,7 @@ class Sentence:
     logits: Float[Tensor, "T V"]
     attention: Maps
     masks: Maps | None
-    used: Maps
+    fused: Maps
 
     @cached_property
     def maps(self) -> dict[str, Maps]:
@@ -35,7 +35,7 @@ class Sentence:
             "attention": self.attention,
             "calibrated": normalised(calibrated(self.attention, self.masks)),
             "mask": normalised(1 - self.masks),
-            "fused": normalised(self.used),
+            "fused": normalised(self.fused),
         }
 
 
@@ -44,7 +44,7 @@ def read_sentence(model: CalibratedTranslator, pairs: Encoded, row: int) -> Sent
     """Read one pair."""
     calls: list[CrossCall] = []
     masks: list[Tensor] = []
-    used: list[Tensor] = []
+    fused: list[Tensor] = []
 
     def record(call: CrossCall) -> Float[Tensor, "B H T S"]:
         calls.append(call)
@@ -52,13 +52,13 @@ def read_sentence(model: CalibratedTranslator, pairs: Encoded, row: int) -> Sent
         if model.calibration is not None:
             masks.append(model.calibration.masks(call))
             weights = model.calibration.fused(call, masks[-1])
-        used.append(weights)
+        fused.append(weights)
         return weights
 
     source, lengths, inputs, _ = pairs.batch([row])
     logits = model.translator(source, inputs, lengths, record)
     attention = torch.cat([call.weights for call in calls])
-    return Sentence(logits[0], attention, torch.cat(masks) if masks else None, torch.cat(used))
+    return Sentence(logits[0], attention, torch.cat(masks) if masks else None, torch.cat(fused))
 
 
 def uniform(call: CrossCall) -> Float[Tensor, "B H T S"]:
