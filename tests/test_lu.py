@@ -246,6 +246,17 @@ def test_next_symbols_are_counted_one_by_one(encoded, pieces):
     assert cross_entropy == pytest.approx(np.mean(losses), rel=1e-5)
 
 
+@torch.no_grad()
+def test_uniform_weights_keep_the_sum_of_a_row_and_are_a_whole_mask():
+    weights, masks, real = weights_and_masks()
+    even = reading.evened(weights * 2, real)
+    for b, size in enumerate((3, 1)):
+        expected = torch.zeros(2, 4, 3)
+        expected[..., :size] = 2 / size
+        torch.testing.assert_close(even[b], expected)
+    torch.testing.assert_close(even / 2, perturbed(weights, masks * 0, real))
+
+
 def test_shuffling_keeps_the_values_of_a_row_and_the_padding():
     values = torch.arange(24.0).view(2, 3, 4)
     real = torch.tensor([True, True, True, False])
@@ -493,12 +504,12 @@ def test_a_translator_that_learned_to_reverse_shows_which_word_it_rests_on(tmp_p
     assert number("AER automatic", "attention", 1, "chance") > 0.6
     # The masks know it too, and worsen the translation more than masks elsewhere.
     assert number("AER automatic", "mask") < number("AER automatic", "mask", -1, "chance") - 0.1
-    perturbed_entropy, elsewhere, uniform_attention = (
+    perturbed_entropy, elsewhere, everything = (
         number("cross entropy, perturbed", column=column)
         for column in ("value", "chance", "ceiling")
     )
     assert number("cross entropy") < elsewhere < perturbed_entropy
-    assert uniform_attention > elsewhere
+    assert everything > elsewhere
     # And so does leave-one-out, by both ways.
     assert number("leave-one-out, τ", "attention") > 0.3
     assert number("leave-one-out, τ", "attention", -1, "ceiling") > 0.3

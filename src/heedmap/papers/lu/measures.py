@@ -31,11 +31,11 @@ from heedmap.papers.lu.calibration import (
 )
 from heedmap.papers.lu.reading import (
     Sentence,
+    evened,
     leave_one_out,
     leave_unattended,
     read_sentence,
     shuffled,
-    uniform,
 )
 from heedmap.papers.lu.training import next_symbols
 
@@ -70,12 +70,15 @@ def torch_generator(seed: int, name: str) -> torch.Generator:
 def skill(model: CalibratedTranslator, test: Encoded, seed: int) -> list[Row]:
     """Return how well the next sub-word is predicted: as trained, with uniform weights, and perturbed.
 
-    The chance of a perturbation is that with the same masks in another order over the source.
+    Uniform weights have the sum of the row that they stand for. The chance of a perturbation is that with the
+    same masks in another order over the source, its ceiling that with everything masked.
     """
     targets = np.concatenate([np.array(target) for target in test.target])
     commonest = float(np.bincount(targets).max() / len(targets))
     accuracy, cross_entropy = next_symbols(model, test, model.hook)
-    without, without_entropy = next_symbols(model, test, uniform)
+    without, without_entropy = next_symbols(
+        model, test, lambda call: evened(model.hook(call), call.real)
+    )
     n = len(test.target)
     rows = [
         measure("accuracy", accuracy, commonest, n=n),
@@ -86,7 +89,8 @@ def skill(model: CalibratedTranslator, test: Encoded, seed: int) -> list[Row]:
         generator = torch_generator(seed, "lu masks")
         _, masked = next_symbols(model, test, perturbation(model))
         _, at_random = next_symbols(model, test, perturbation(model, generator))
-        rows.append(measure("cross entropy, perturbed", masked, at_random, without_entropy, n=n))
+        _, whole = next_symbols(model, test, lambda call: evened(call.weights, call.real))
+        rows.append(measure("cross entropy, perturbed", masked, at_random, whole, n=n))
     return rows
 
 
@@ -195,6 +199,7 @@ def weights_read(model: CalibratedTranslator, test: Encoded, seed: int) -> list[
         _add_entropies(collected, sentence)
         _add_leave_one_out(collected, model, test, row, sentence, generator)
         _add_end(collected, sentence)
+        _add_sums(collected, sentence)
         if sentence.masks is not None:
             changes.append(_changes(sentence, generator))
     rows = [*collected.rows()]
@@ -213,6 +218,13 @@ def _add_entropies(collected: Collected, sentence: Sentence) -> None:
             none = torch.full_like(values, torch.nan)
             uniform_entropy = torch.full_like(values, math.log(weights.shape[-1]))
             collected.add("entropy", name, layer, values, none, uniform_entropy)
+
+
+def _add_sums(collected: Collected, sentence: Sentence) -> None:
+    """Add the sums of the rows that the model uses, which are 1 without calibration."""
+    sums = sentence.fused.sum(-1)
+    none = torch.full_like(sums, torch.nan)
+    collected.add("row sum", "", MEAN, sums, torch.ones_like(sums), none)
 
 
 def _add_end(collected: Collected, sentence: Sentence) -> None:

@@ -61,10 +61,11 @@ def read_sentence(model: CalibratedTranslator, pairs: Encoded, row: int) -> Sent
     return Sentence(logits[0], attention, torch.cat(masks) if masks else None, torch.cat(fused))
 
 
-def uniform(call: CrossCall) -> Float[Tensor, "B H T S"]:
-    """Return the same weight for every source position, as a hook."""
-    real = call.real[:, None, None].to(call.weights.dtype)
-    return normalised(real).expand_as(call.weights)
+def evened(
+    weights: Float[Tensor, "B H T S"], real: Bool[Tensor, "B S"]
+) -> Float[Tensor, "B H T S"]:
+    """Return the same weight for every real source position, the sum of each row kept."""
+    return weights.sum(-1, keepdim=True) * normalised(real[:, None, None].to(weights.dtype))
 
 
 def shuffled(

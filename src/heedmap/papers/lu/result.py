@@ -69,13 +69,15 @@ def _skill_table(lu: Lu) -> Table:
             "cross entropy": number("cross entropy"),
             "perturbed": number("cross entropy, perturbed"),
             "shuffled masks": number("cross entropy, perturbed", "chance"),
-            "uniform attention, cross entropy": number("cross entropy", "chance"),
+            "all masked": number("cross entropy, perturbed", "ceiling"),
+            "sum of a row": number("row sum"),
         },
         f"BLEU of the first {lu.settings.bleu_pairs} test sentences, beam {lu.settings.beams}, by sacrebleu "
         "without tokenisation of its own; the same translations against the references of other sentences of "
         "like length. The next sub-word, given the right ones before it: test accuracy and cross entropy, as "
         "trained, with uniform cross-attention in all layers, and in the perturbed pass, beside its masks "
-        "shuffled over the source. Means and 95 % intervals over seeds.",
+        "shuffled over the source and everything masked. The sum of a row is of the fused weights; even ones "
+        "keep it. Means and 95 % intervals over seeds.",
     )
 
 
