@@ -13,6 +13,7 @@ from heedmap.experiments.seeds import seed_mean
 from heedmap.papers.kit.claims import Check, Side, judged
 from heedmap.papers.kit.result import Claim
 from heedmap.papers.lu.numbers import Lu
+from heedmap.report.wording import plural
 
 PLAIN = "none"
 
@@ -80,7 +81,7 @@ def _claim(lu: Lu, text: str, parts: Sequence[tuple[str, str, list[float]]], bas
     for fusion, part, values in parts:
         low, _ = mean_interval(values)
         _, high = mean_interval(values, together)
-        line = f"{fusion}{part}: {seed_mean(values)}, {len(values)} seeds"
+        line = f"{fusion}{part}: {seed_mean(values)}, {plural(len(values), 'seed')}"
         checks.append(Check(line, Side(low > 0, high <= 0), [fusion]))
     return judged(text, checks, lu.learned, basis=basis)
 

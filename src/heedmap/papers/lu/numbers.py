@@ -55,9 +55,6 @@ class Lu(CellReproduction[LuSettings]):
             *([] if pairs is None else [f"at most {pairs} pairs to train on"]),
             *(["fused weights that sum to 1"] if self.settings.renormalise else []),
             "other data: theirs could not be read",
-            "the mean of a masked row is over real positions, without padding",
-            "the loss of the masks is a mean over sub-words",
-            "the epoch with the best accuracy on dev is kept",
         ]
 
     @cached_property

@@ -16,6 +16,8 @@ BASELINES = {
     "random": "a random source word (expected)",
     "best possible": "one link for each word, at best",
 }
+METHOD = """Method: the mean of a masked row is over real source positions, where the released code counts \
+padding; both losses are means over target sub-words; the epoch with the best accuracy on dev is kept."""
 COLUMNS = {
     "fusion": "how calibrated weights are used; none: a translator without calibration",
     "seed": "of the training",
@@ -44,6 +46,7 @@ def result(lu: Lu) -> Result:
             _end_change_table(lu),
         ],
         figures=figures(lu),
+        notes=[METHOD],
         rows=pd.DataFrame(
             [{**row, "learned": lu.learned.of(row["fusion"], row["seed"])} for row in lu.rows],
             columns=[*COLUMNS],
