@@ -40,7 +40,7 @@ def result(lu: Lu) -> Result:
             _skill_table(lu),
             *claims(lu),
             *(_alignment_table(lu, choice) for choice in lu.choices),
-            _change_table(lu),
+            *([_change_table(lu)] if lu.maps("JSD") else []),
             _leave_one_out_table(lu),
             _end_table(lu),
             _end_change_table(lu),
@@ -169,8 +169,10 @@ def _leave_one_out_table(lu: Lu) -> Table:
         "leave-one-out, τ",
         "Kendall's τ, over the source words, of a map and of the change of the next sub-word's distribution "
         f"(TVD) when a word is removed from the source; {SENTENCES} test sentences, all target positions where "
-        f"τ is defined (n in result.csv). Shuffled: mean of {SHUFFLES} orders. The other way: the word is read "
-        "and gets no cross-attention; its τ with the first way is what to compare with.",
+        f"τ is defined (n in result.csv). Shuffled: mean of {SHUFFLES} orders of the sub-words; a word of more "
+        "sub-words gets more of any weights, and its removal changes more, so that this need not be 0. The "
+        "other way: the word is read and gets no cross-attention; its τ with the first way is what to compare "
+        "with.",
         "shuffled",
         "leave-one-out, the other way",
     )
