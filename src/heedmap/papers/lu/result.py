@@ -157,7 +157,7 @@ def _change_table(lu: Lu) -> Table:
         },
         f"Nats, means over the rows of all heads of {SENTENCES} test sentences; a_c is scaled to sum to 1. A "
         f"factor from 1 to e can move weights by a JSD of {largest_change():.3f} at most (of ln 2 = .693), and "
-        "peaked weights by less: so τ is above 0 for masks in any order.",
+        "peaked weights by less: so τ can be above 0 for masks in any order.",
         labels=2,
     )
 
