@@ -5,7 +5,7 @@ from typing import Any
 import altair as alt
 
 from heedmap.papers.lu.measures import FIFTHS
-from heedmap.papers.lu.numbers import Lu
+from heedmap.papers.lu.numbers import CHOICES, Lu
 from heedmap.report.charts import PALETTE, TEXT, Figure, Key, colour, rows, specification
 from heedmap.report.grid_figures import bars
 from heedmap.report.wording import plural
@@ -22,7 +22,10 @@ def figures(lu: Lu) -> list[Figure]:
         "leave-one-out, τ": ("Which weights agree with leave-one-out?", "Kendall's τ"),
         "end": ("How much attention is on the end of the sentence?", "weight on the end"),
         **{
-            f"AER {choice}": (f"Which weights link words? ({choice} links)", "alignment error rate")
+            f"AER {choice}": (
+                f"Which weights link words? ({CHOICES[choice]})",
+                "alignment error rate",
+            )
             for choice in lu.choices
         },
     }
@@ -46,6 +49,7 @@ def _map_figure(lu: Lu, quantity: str, title: str, measure: str) -> Figure:
         measure=measure,
         none="none",
         caption="The mean of the layers and heads.",
+        unit="value",
     )
 
 
@@ -62,28 +66,27 @@ def _entropy_figure(lu: Lu, fusion: str) -> Figure:
                     {"series": series, "masks": masks, "entropy": entropies[seed], "jsd": change}
                     for seed, change in changes.items()
                 ]
-    chart = alt.Chart(rows(points)).mark_point(size=45, filled=False)
-    chart = chart.encode(
-        x=alt.X("entropy:Q", title="entropy of a (nats)"),
-        y=alt.Y("jsd:Q", title="JSD of a and a_c (nats)"),
-        color=colour(layers),
-        shape=alt.Shape(
-            "masks:N",
-            scale=alt.Scale(domain=["learned", "shuffled"], range=["circle", "cross"]),
-            legend=None,
-        ),
-        tooltip=["series:N", "masks:N", "entropy:Q", "jsd:Q"],
-    )
+    layered = alt.layer(*(
+        alt.Chart(rows([point for point in points if point["masks"] == masks]))
+        .mark_point(size=45, filled=masks == "learned", shape=shape)
+        .encode(
+            x=alt.X("entropy:Q", title="entropy of a (nats)"),
+            y=alt.Y("jsd:Q", title="JSD of a and a_c (nats)"),
+            color=colour(layers),
+            tooltip=["series:N", "masks:N", "entropy:Q", "jsd:Q"],
+        )
+        for masks, shape in (("learned", "circle"), ("shuffled", "diamond"))
+    ))  # fmt: skip
+    trainings = len(lu.by_seed("entropy, fifth 1", fusion, "attention", 0))
     return Figure(
         key=f"lu-entropy-{fusion}",
         title=f"Are weights of high entropy calibrated most? ({fusion})",
-        n=f"n = {plural(lu.settings.seeds, 'training')}",
-        caption="Each point is a fifth of a layer's rows by their entropy, in one training. Circles: the masks "
-        "that were learned. Crosses: the same masks shuffled over the source, whose change grows with the "
-        "entropy as well.",
-        spec=specification(chart, 260),
+        n=f"n = {plural(trainings, 'training')}",
+        caption="Each point is a fifth of a layer's rows by their entropy, in one training. Hollow: the "
+        "same masks shuffled over the source, which is what masks in any order change.",
+        spec=specification(layered, 260),
         keys=[
-            *(Key(layer, PALETTE[i % len(PALETTE)], "hollow") for i, layer in enumerate(layers)),
-            Key("circle: learned masks, cross: shuffled", TEXT, "hollow"),
+            *(Key(layer, PALETTE[i % len(PALETTE)]) for i, layer in enumerate(layers)),
+            Key("shuffled masks", TEXT, "hollow"),
         ],
     )
