@@ -107,6 +107,7 @@ BRIEFLY = {
     "reproduce clark --model": "--train-sentences 20 --test-sentences 10 --segments 2 --seeds 1",
     "reproduce snell classification": "--seeds 2 --steps 20 --train-texts 100 --test-texts 30",
     "reproduce snell copying": "--seeds 2 --steps 200 --variant-seeds 0",
+    "reproduce lu reverse": "--seeds 1 --updates 3 --train-pairs 60 --fusions none,annealed",
     "reproduce serrano-smith imdb": "--epochs 1 --train-texts 20 --models han-none,flan-none",
 }
 

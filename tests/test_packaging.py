@@ -100,6 +100,7 @@ def test_every_package_of_an_extra_has_an_exact_version():
         ("datasets", "hub", "reproduce snell translation --data some/name"),
         ("gensim", "papers", "reproduce serrano-smith --data reviews"),
         ("sacrebleu", "papers", "reproduce snell translation --data texts"),
+        ("sacrebleu", "papers", "reproduce lu texts --data texts"),
         ("sacrebleu", "papers", "reproduce pruthi translation --data tables --links links:en-de"),
     ],
 )

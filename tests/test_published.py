@@ -13,12 +13,13 @@ import pytest
 from heedmap.papers.kit.sources import KINDS, Source
 
 PAPERS = (
-    "clark", "drozdyuk", "jain_wallace", "pruthi", "serrano_smith", "snell", "wiegreffe_pinter",
+    "clark", "drozdyuk", "jain_wallace", "lu", "pruthi", "serrano_smith", "snell", "wiegreffe_pinter",
 )  # fmt: skip
 SPECIFICATIONS = Path(__file__).parents[2] / "shared" / "specs"
 READ_IN = {
     "clark": "lu-clark-mohankumar.md",
     "jain_wallace": "jain-wallace-wiegreffe-pinter.md",
+    "lu": "lu-clark-mohankumar.md",
     "wiegreffe_pinter": "jain-wallace-wiegreffe-pinter.md",
 }
 NUMBER = re.compile(r"(?<![\w.])[<>]?\d*\.?\d+(?:e-?\d+)?(?![\w])")

@@ -13,11 +13,10 @@ from heedmap.data.parallel import Pairs, load_links, load_parallel
 from heedmap.data.pieces import Pieces
 from heedmap.measures import levelled
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
+from heedmap.papers.kit.alignment import baselines, by_words, counts, error_rate, links
+from heedmap.papers.kit.translators import NO_TARGET, Encoded, cased_as
 from heedmap.papers.snell import per_position, translation
-from heedmap.papers.snell.alignment import baselines, by_words, counts, error_rate, links
 from heedmap.papers.snell.translation_task import (
-    NO_TARGET,
-    Encoded,
     TranslationObjective,
     TranslationRecorder,
     accuracy,
@@ -307,8 +306,8 @@ def test_other_sentences_are_other_settings(heedmap, reproduced, tmp_path):
 
 def test_people_s_sentences_are_cased_as_the_models_are():
     train, gold = Pairs([["ein"]], [["a"]]), Pairs([["Ein"]], [["A"]])
-    assert translation._cased_as(train, gold).source == [["ein"]]
-    assert translation._cased_as(gold, gold).source == [["Ein"]]
+    assert cased_as(train, gold).source == [["ein"]]
+    assert cased_as(gold, gold).source == [["Ein"]]
 
 
 def test_what_the_part_needs_is_said_in_a_line(heedmap, tmp_path):

@@ -66,4 +66,9 @@ class Pieces:
     @classmethod
     def read(cls, path: Path) -> "Pieces":
         """Read a vocabulary that was written as text."""
-        return cls(Tokenizer.from_str(path.read_text(encoding="utf-8")))
+        return cls.of_json(path.read_text(encoding="utf-8"))
+
+    @classmethod
+    def of_json(cls, text: str) -> "Pieces":
+        """Return the vocabulary whose `json` a text is."""
+        return cls(Tokenizer.from_str(text))

@@ -1,5 +1,6 @@
 """Numbers over several trainings: accuracy and F1 of each, and their mean with Student's interval."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -68,3 +69,17 @@ def over_seeds(values: Sequence[float], digits: int = 3) -> str:
         return f"{mean:.{digits}f}"
     low, high = max(0.0, low), min(1.0, high)
     return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def seed_mean(values: Sequence[float], digits: int = 3, *, share: bool = False) -> str:
+    """Return a mean and its interval over seeds, of those that have the number; of a share cut at 0 and 1."""
+    defined = [value for value in values if not math.isnan(value)]
+    if not defined:
+        return "–"
+    low, high = mean_interval(defined)
+    if share:
+        low, high = max(0.0, low), min(1.0, high)
+    text = f"{np.mean(defined):.{digits}f}"
+    if not math.isnan(low):
+        text += f" [{low:.{digits}f}, {high:.{digits}f}]"
+    return text if len(defined) == len(values) else f"{text}, {len(defined)} of {len(values)}"

@@ -13,6 +13,7 @@ from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 
 if TYPE_CHECKING:
+    from heedmap.data.parallel import Parallel
     from heedmap.papers.kit.registry import Paper
 
 Values = dict[str, Any]
@@ -34,6 +35,17 @@ SAMPLES = {
 RUNNING = {
     "overwrite": Option("Replace results of other settings in --out.", bool, False),
     "workers": Option("Number of processes, each of one thread. [one per core]", int),
+}
+
+
+PAIRS = {
+    "source": Option("Column or file ending of the source language. [de]", flag="--from"),
+    "target": Option("Column or file ending of the target language. [en]", flag="--to"),
+    "links": Option("Column of the links between words, such as align_auto:en-de."),
+    "gold": Option(
+        "Further sentence pairs, whose words people linked: a file, a folder or a Hub name."
+    ),
+    "gold_links": Option("Column of the links in --gold. [sure:FROM-TO]"),
 }
 
 
@@ -84,6 +96,18 @@ def how_to_run(values: Values, default_folder: str) -> Values:
     """Take out where a reproduction goes, by default a folder of runs/, and how it is run."""
     running_options = taken(values, "out", "overwrite", "workers")
     return {"out": DefaultPlace(Path("runs") / default_folder), **running_options}
+
+
+def read_pairs(data: str, pair_options: Values) -> tuple["Parallel", Values]:
+    """Read sentences and their translations by the options `PAIRS`; return them and the paper's arguments."""
+    from heedmap.data.parallel import load_links, load_parallel
+
+    languages = pair_options.get("source", "de"), pair_options.get("target", "en")
+    arguments: Values = {"source": languages[0], "target": languages[1]}
+    if (gold := pair_options.get("gold")) is not None:
+        column = pair_options.get("gold_links", f"sure:{languages[0]}-{languages[1]}")
+        arguments["gold"] = load_links(gold, *languages, column)
+    return load_parallel(data, *languages, align=pair_options.get("links")), arguments
 
 
 def say_what_is_needed(needs: str, name: str | None) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from heedmap.experiments.seed_intervals import mean_interval
+from heedmap.experiments.seeds import seed_mean
 from heedmap.papers.kit.claims import apart, verdict
 from heedmap.papers.kit.result import Claim, Result, Table, changed_settings
 from heedmap.papers.snell.attraction import Compared
@@ -131,20 +132,6 @@ def combined(compared: Compared[Any], quantity: str, choice: str) -> tuple[float
 
 def _interval(mean: float, low: float, high: float, digits: int = 3) -> str:
     return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
-
-
-def seed_mean(values: Sequence[float], digits: int = 3, *, share: bool = False) -> str:
-    """Return a mean and its interval over seeds, of those that have the number; of a share cut at 0 and 1."""
-    defined = [value for value in values if not math.isnan(value)]
-    if not defined:
-        return "–"
-    low, high = mean_interval(defined)
-    if share:
-        low, high = max(0.0, low), min(1.0, high)
-    text = f"{np.mean(defined):.{digits}f}"
-    if not math.isnan(low):
-        text += f" [{low:.{digits}f}, {high:.{digits}f}]"
-    return text if len(defined) == len(values) else f"{text}, {len(defined)} of {len(values)}"
 
 
 def _published(table: dict[str, dict[str, float]], compared: Compared[Any], name: str) -> str:

@@ -6,10 +6,12 @@ import typer
 
 from heedmap.errors import InputError
 from heedmap.papers.kit.command import (
+    PAIRS,
     SAMPLES,
     Option,
     Values,
     how_to_run,
+    read_pairs,
     running,
     show,
     taken,
@@ -46,13 +48,7 @@ OPTIONS = {
     "variant_seeds": Option("Trainings of each variant of the model. [2; paper 5]", int),
     "data": Option("The texts: a file, a folder, a Hub name, or reviews."),
     "dataset": Option("Read the data as a paper's data set: sst, imdb, ag_news."),
-    "source": Option("Column or file ending of the source language. [de]", flag="--from"),
-    "target": Option("Column or file ending of the target language. [en]", flag="--to"),
-    "links": Option("Column of the links between words, such as align_auto:en-de."),
-    "gold": Option(
-        "Further sentence pairs, whose words people linked: a file, a folder or a Hub name."
-    ),
-    "gold_links": Option("Column of the links in --gold. [sure:FROM-TO]"),
+    **PAIRS,
     **SAMPLES,
     **running("[runs/snell-PART]"),
 }
@@ -77,7 +73,7 @@ def command(part: str | None, values: Values) -> None:
         raise InputError(f"{part}: expected one of {', '.join(PARTS)}")
     training = taken(values, "seeds", "steps", "variant_seeds")
     of_texts = taken(values, "dataset", "train_texts", "test_texts")
-    of_pairs = taken(values, "source", "target", "links", "gold", "gold_links")
+    of_pairs = taken(values, *PAIRS)
     for name in [
         *(name for name in training if name not in TRAINING[part]),
         *(of_texts if part != "classification" else ()),
@@ -94,22 +90,10 @@ def command(part: str | None, values: Values) -> None:
         if data is not None and part == "classification":
             corpora = [load(data, **of_texts)]
         elif data is not None:
-            corpora, pair_options = _pairs(data, of_pairs)
-            options |= pair_options
+            corpus, pair_arguments = read_pairs(data, of_pairs)
+            corpora, options = [corpus], {**options, **pair_arguments}
         name = "-".join([part, *(corpus.name for corpus in corpora), budget])
         reproduction = PARTS[part].reproduce(
             *corpora, **how_to_run(values, f"snell-{name}"), **options
         )
     show(PAPER, reproduction, reproduction.folder)
-
-
-def _pairs(data: str, of_pairs: Values) -> tuple[list[Any], Values]:
-    """Read the sentences, and those that people linked; return them and the options of the part."""
-    from heedmap.data.parallel import load_links, load_parallel
-
-    ends = of_pairs.get("source", "de"), of_pairs.get("target", "en")
-    options: dict[str, Any] = {"source": ends[0], "target": ends[1]}
-    if (gold := of_pairs.get("gold")) is not None:
-        column = of_pairs.get("gold_links", f"sure:{ends[0]}-{ends[1]}")
-        options["gold"] = load_links(gold, *ends, column)
-    return [load_parallel(data, *ends, align=of_pairs.get("links"))], options

@@ -12,7 +12,8 @@ from heedmap.experiments.questions.importance import change_without
 from heedmap.kendall import tau_against
 from heedmap.measures import jensen_shannon, levelled, total_variation
 from heedmap.models.encoder_decoder import EncoderDecoder
-from heedmap.papers.snell.translation_task import Encoded, Sentence, read_sentence
+from heedmap.papers.kit.translators import Encoded
+from heedmap.papers.snell.translation_task import Sentence, read_sentence
 
 PERMUTATIONS = 100
 SENTENCES = 20

@@ -25,7 +25,7 @@ from heedmap.models.beam_search import translate
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
 from heedmap.papers.kit.parts import ABOUT, Row, left_out_of
 from heedmap.papers.kit.reproduction import Cell, Experiment, Modules
-from heedmap.papers.kit.translators import bleu, sampled
+from heedmap.papers.kit.translators import Encoded, about_gold, bleu, cased_as, sampled
 from heedmap.papers.snell.alignment import error_rates
 from heedmap.papers.snell.attraction import MODELS, SCHEMA, rows_of_seed, seed_cells
 from heedmap.papers.snell.per_position import experiments
@@ -33,7 +33,6 @@ from heedmap.papers.snell.records import padded, record_of
 from heedmap.papers.snell.settings import TranslationSettings
 from heedmap.papers.snell.translation_result import PIECES, Translation, result
 from heedmap.papers.snell.translation_task import (
-    Encoded,
     TranslationObjective,
     TranslationRecorder,
     accuracy,
@@ -92,7 +91,7 @@ def reproduce(
         **options,
     )
     train = corpus.splits["train"]
-    gold = None if gold is None else _cased_as(train, gold)
+    gold = None if gold is None else cased_as(train, gold)
     train = sampled(train, settings.train_pairs)
     test = corpus.splits["test"]
     with EXPERIMENT.opened(
@@ -147,27 +146,7 @@ def _notes(
         f"Pairs of {corpus.name}, {settings.source} to {settings.target}: train {len(train)} of "
         f"{len(corpus.splits['train'])}, {held}.",
         *left_out_of(corpus.left_out, "Left out"),
-        *(_about_gold(gold, train) if gold is not None else []),
-    ]
-
-
-def _cased_as(train: Pairs, gold: Pairs) -> Pairs:
-    """Return `gold` in lower case if all of `train` is."""
-    if any(
-        word != word.lower() for side in (train.source, train.target) for s in side for word in s
-    ):
-        return gold
-    sides = [[[word.lower() for word in s] for s in side] for side in (gold.source, gold.target)]
-    return Pairs(sides[0], sides[1], gold.sure, gold.possible)
-
-
-def _about_gold(gold: Pairs, train: Pairs) -> list[str]:
-    trained_on = {word for side in (train.source, train.target) for s in side for word in s}
-    words = [word for side in (gold.source, gold.target) for s in side for word in s]
-    new = sum(word not in trained_on for word in words) / len(words)
-    return [
-        f"Links by people: {len(gold)} other sentences, of whose words {new:.0%} are not in the sentences "
-        "trained on (as sub-words they are read all the same)."
+        *(about_gold(gold, train) if gold is not None else []),
     ]
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from heedmap.data.pieces import Pieces
+from heedmap.experiments.seeds import seed_mean
 from heedmap.papers.kit.result import Result, Table, changed_settings
 from heedmap.papers.snell.attraction import Compared
-from heedmap.papers.snell.classification_result import account, seed_mean
+from heedmap.papers.snell.classification_result import account
 from heedmap.papers.snell.per_position import EPSILON, PERMUTATIONS, SENTENCES
 from heedmap.papers.snell.published import PERFORMANCE
 from heedmap.papers.snell.settings import TranslationSettings

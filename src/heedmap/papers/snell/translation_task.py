@@ -1,7 +1,5 @@
 """Learning to translate, as an objective of `fit`, and what is recorded of it for every target position."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,67 +7,21 @@ import numpy as np
 import pyarrow as pa
 import torch
 from jaxtyping import Float, Int
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from heedmap.data.batches import sorted_batches
-from heedmap.data.parallel import Pairs
 from heedmap.data.pieces import Pieces
 from heedmap.importance.output_relevance import output_relevance
 from heedmap.measures import levelled, rounding_of
 from heedmap.models.encoder_decoder import EncoderDecoder
-from heedmap.papers.kit.translators import NO_TARGET, padded
+from heedmap.papers.kit.translators import NO_TARGET, Encoded, Translations
 from heedmap.training.dynamics import SCHEMA, Recorder
 from heedmap.training.objective import Objective
 
 RECORDED = 60  # sentences of the test split; each target position is an instance
 AT_ONCE = 4096  # source positions that are read together
 MAX_NORM = 5.0
-
-
-class Translations(NamedTuple):
-    """A batch: sources and their lengths, the decoder's inputs, and the targets, one step earlier."""
-
-    source: Int[Tensor, "B S"]
-    lengths: Int[Tensor, " B"]
-    inputs: Int[Tensor, "B T"]
-    targets: Int[Tensor, "B T"]
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Pairs of sentences as sub-words, each with its end, and the index of each one's word."""
-
-    source: list[list[int]]
-    target: list[list[int]]
-    source_words: list[list[int]]
-    target_words: list[list[int]]
-
-    @classmethod
-    def of(cls, pairs: Pairs, pieces: Pieces) -> "Encoded":
-        """Encode pairs of sentences."""
-        sides = [[pieces.encode(words) for words in side] for side in (pairs.source, pairs.target)]
-        (source, source_words), (target, target_words) = (
-            ([number for number, _ in side], [word for _, word in side]) for side in sides
-        )
-        return cls(source, target, source_words, target_words)
-
-    @property
-    def lengths(self) -> Int[np.ndarray, " N"]:
-        """Source positions of each pair."""
-        return np.array([len(sentence) for sentence in self.source], dtype=np.int64)
-
-    def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Translations:
-        """Return some pairs, padded."""
-        source, target = [self.source[i] for i in rows], [self.target[i] for i in rows]
-        inputs = [[Pieces.start, *sentence[:-1]] for sentence in target]
-        return Translations(
-            padded(source, Pieces.end),
-            torch.tensor([len(sentence) for sentence in source]),
-            padded(inputs, Pieces.end),
-            padded(target, NO_TARGET),
-        )
 
 
 class TranslationObjective(Objective):

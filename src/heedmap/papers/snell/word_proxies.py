@@ -11,7 +11,7 @@ from jaxtyping import Float
 from scipy import sparse
 from torch import Tensor
 
-from heedmap.papers.snell.translation_task import Encoded
+from heedmap.papers.kit.translators import Encoded
 from heedmap.training.objective import seeded
 
 Scores = Callable[[Sequence[int], Sequence[int]], Float[Tensor, "T S"]]

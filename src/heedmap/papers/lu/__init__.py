@@ -1,0 +1,1 @@
+"""Lu, Zeng, Zhang, Wu & Li, "Attention Calibration for Transformer in Neural Machine Translation" (2021)."""
