@@ -52,6 +52,7 @@ def markdown(result: Result) -> str:
         if isinstance(part, Claim):
             verdict = f"**{part.verdict.capitalize()}.** {markdown_text(part.basis)}".rstrip()
             parts += [f"## Claim: {markdown_text(part.text)}", verdict]
+            parts += [f"The paper: {markdown_text(part.found)}"] if part.found else []
             parts.append("\n".join(f"* {markdown_text(number)}" for number in part.numbers))
         else:
             parts += [f"## {markdown_text(part.title)}", _pipes(part)]
@@ -89,5 +90,6 @@ def terminal(result: Result) -> "Iterator[RenderableType]":
     yield grid
     for claim in result.claims:
         verdict = f"  {claim.verdict.upper()}. {claim.basis}".removesuffix(". ")
-        yield from map(cell, ("", f"Claim: {claim.text}", verdict))
+        found = [f"  The paper: {claim.found}"] if claim.found else []
+        yield from map(cell, ("", f"Claim: {claim.text}", verdict, *found))
         yield from (cell(f"  - {number}") for number in claim.numbers)

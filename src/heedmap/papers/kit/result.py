@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from heedmap.report.charts import Figure
 from heedmap.report.wording import plural
@@ -66,14 +66,41 @@ class Table:
         )
 
 
+class Estimate(NamedTuple):
+    """A number with its interval, and the edge that a claim says it to be above; `of` says what it is."""
+
+    of: str
+    value: float
+    low: float
+    high: float
+    edge: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The number, its interval, and the edge where that is not 0.
+
+        >>> Estimate("softmax", 0.25, 0.125, 0.5, 0.1).text
+        'softmax: +0.250 [+0.125, +0.500], to be above +0.100'
+        """
+        of = f"{self.of}: " if self.of else ""
+        edge = f", to be above {signed(self.edge)}" if self.edge else ""
+        return f"{of}{signed(self.value)} [{signed(self.low)}, {signed(self.high)}]{edge}"
+
+
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the paper and its verdict: survives, does not, or undecided; `basis` is what decides it."""
+    """One claim of the paper and its verdict: survives, does not, or undecided; `basis` is what decides it.
+
+    `found` is what the paper reports, with its source; empty where that could not be read. `decisive` is the
+    number that is least in the claim's favour, of those that are counted.
+    """
 
     text: str
     verdict: str
     numbers: tuple[str, ...]
     basis: str = ""
+    found: str = ""
+    decisive: Estimate | None = None
 
 
 @dataclass(frozen=True)
