@@ -33,6 +33,7 @@ from heedmap.terminal.progress import portion
 from heedmap.training.sweep import one_thread, processes
 
 RUN = "run"
+MODEL: dict[str, Any] = {"encoder": "lstm", "score": "additive"}
 QUESTIONS = ("necessity", "stability", "guidance", "trained_adversary")
 
 
@@ -71,10 +72,9 @@ def reproduce(
             run = train(
                 corpus,
                 out=run_folder(folder, RUN),
-                encoder="lstm",
-                score="additive",
                 epochs=settings.epochs,
                 vectors=settings.vectors,
+                **MODEL,
             )
         with portion(0.95):
             retrain(
