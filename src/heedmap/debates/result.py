@@ -13,6 +13,7 @@ from heedmap.debates.parts import debate_parts
 from heedmap.errors import InputError
 from heedmap.files.storage import write_atomically
 from heedmap.papers.kit.debate_part import Budget, Part
+from heedmap.papers.kit.learned import RULE
 from heedmap.papers.kit.parts import ABOUT, read_about
 from heedmap.papers.kit.render import page, terminal
 from heedmap.papers.kit.result import Claim, Result, Table
@@ -127,7 +128,7 @@ class Debate:
 
     def show(self) -> None:
         """Print the notes and the table of claims."""
-        show(*terminal(replace(page_of(self), sections=())), width=160)
+        show(*terminal(replace(page_of(self), sections=())), width=200)
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file that ends in .html, with links to the parts' pages; return the path.
@@ -168,27 +169,23 @@ def _row(part: Part, claim: Claim) -> dict[str, Any]:
 def page_of(debate: Debate, start: Path = Path()) -> Result:
     """Make the result that all files of a debate show; links to the parts begin at `start`."""
     claims, parts = debate.claims, debate_parts()
-    table = _claims_table(debate)
-    sections: list[Table | Claim] = [table, _states_table(debate)]
+    table = _claims_table(debate, start)
+    sections: list[Table | Claim] = [table, _states_table(debate, start)]
     for name, state in debate.states.items():
         if state.result is None:
             continue
         if not state.result.claims:
-            sections.append(state.result.summary)
-        author = parts[name].title.split(":")[0]
+            sections.append(replace(state.result.summary, wraps=True))
+        author = _author(parts[name])
         sections += [
             replace(claim, text=f"{author}: {claim.text}") for claim in state.result.claims
         ]
-    pages = [
-        (parts[name].title, f"{start / (parts[name].folder or name) / parts[name].page}")
-        for name, state in debate.states.items()
-        if state.result is not None
-    ]
     not_learned = [
-        f"{name}: {state.result.not_learned}"
+        f"{name}: {state.result.not_learned.removesuffix(RULE).strip()}"
         for name, state in debate.states.items()
         if state.result is not None and state.result.not_learned
     ]
+    not_learned += [RULE] if not_learned else []
     answers = [
         text
         for state in debate.states.values()
@@ -204,8 +201,8 @@ def page_of(debate: Debate, start: Path = Path()) -> Result:
         rows=pd.DataFrame([_row(*judged) for judged in claims], columns=[*COLUMNS]),
         latex=table,
         columns=COLUMNS,
-        reports=[("parts", pages)] if pages else [],
         not_learned=" ".join(not_learned),
+        lead="Each paper's claim, whether it survives here and by how much, and what the paper found.",
     )
 
 
@@ -218,27 +215,43 @@ def _budget(debate: Debate) -> str:
     )
 
 
-def _claims_table(debate: Debate) -> Table:
+def _claims_table(debate: Debate, start: Path) -> Table:
     return Table.of(
         "Every claim",
         debate.claims,
         {
-            "paper": lambda judged: judged.part.title.split(":")[0],
+            "paper": lambda judged: _author(judged.part),
             "claim": lambda judged: judged.claim.text,
-            "the paper found": lambda judged: judged.claim.found or "–",
             "here": lambda judged: judged.claim.verdict,
             "by how much": lambda judged: _shown(judged.claim),
+            "the paper found": lambda judged: judged.claim.found or "–",
         },
         HOW,
         labels=5,
+        links=_links(debate, start),
+        wraps=True,
     )
 
 
+def _author(part: Part) -> str:
+    return part.title.split(":")[0]
+
+
+def _links(debate: Debate, start: Path) -> dict[str, str]:
+    """Return the pages of the finished parts, by author and by the part's name."""
+    finished = [debate_parts()[name] for name, state in debate.states.items() if state.result]
+    pages = {part.name: f"{(part.place(start) / part.page).as_posix()}" for part in finished}
+    return pages | {_author(part): pages[part.name] for part in finished}
+
+
 def _shown(claim: Claim) -> str:
-    return "–" if claim.decisive is None else claim.decisive.text
+    """Return the number that decides; where none is counted, what stands in its place."""
+    if claim.decisive is not None:
+        return claim.decisive.text
+    return claim.numbers[0] if len(claim.numbers) == 1 else "nothing that counts: see below"
 
 
-def _states_table(debate: Debate) -> Table:
+def _states_table(debate: Debate, start: Path) -> Table:
     parts = debate_parts()
     return Table.of(
         "What was asked",
@@ -251,4 +264,6 @@ def _states_table(debate: Debate) -> Table:
         },
         "A part that is left out or stopped is run by the same command with its name in --parts.",
         labels=4,
+        links=_links(debate, start),
+        wraps=True,
     )

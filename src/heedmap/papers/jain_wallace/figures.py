@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from heedmap.papers.jain_wallace.learned import learned
+from heedmap.papers.jain_wallace.locations import title_of
 from heedmap.papers.jain_wallace.log_odds_figures import log_odds_figures
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import SOURCE, published
-from heedmap.papers.jain_wallace.settings import title_of
 from heedmap.papers.kit.result import with_unlike
 from heedmap.report.charts import Figure
 from heedmap.report.grid_figures import bars

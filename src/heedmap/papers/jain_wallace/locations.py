@@ -80,6 +80,11 @@ def is_own(data: Path | None) -> bool:
         )
 
 
+def title_of(name: str) -> str:
+    """Return what a data set is called in the result: a user's own data by their name."""
+    return CATALOG[name].title if name in CATALOG else name
+
+
 def listing(data: Path | None) -> list[tuple[str, str, str, str]]:
     """Return name, title, place (or that there is none) and needs of every data set."""
     lines = []

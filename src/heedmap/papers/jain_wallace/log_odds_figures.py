@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.measures import LN2
+from heedmap.papers.jain_wallace.locations import title_of
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
-from heedmap.papers.jain_wallace.settings import title_of
 from heedmap.report.charts import Figure, colour, rows, specification, vertical
 from heedmap.report.grouping import Division, texts
 from heedmap.report.violin_figures import violin_figure

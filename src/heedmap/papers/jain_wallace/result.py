@@ -12,10 +12,10 @@ from heedmap.papers.jain_wallace.figures import figures
 from heedmap.papers.jain_wallace.inside import Inside
 from heedmap.papers.jain_wallace.learned import JUDGED, class_counts, learned, score_of
 from heedmap.papers.jain_wallace.lines import Line, lines
+from heedmap.papers.jain_wallace.locations import title_of
 from heedmap.papers.jain_wallace.measures import DISTANCES, TAUS
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import COMPARED, PERFORMANCE, SOURCE
-from heedmap.papers.jain_wallace.settings import title_of
 from heedmap.papers.kit.learned import Learned, Score
 from heedmap.papers.kit.result import MARK, Claim, Result, Table, unfinished, unlike
 

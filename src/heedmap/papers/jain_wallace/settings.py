@@ -6,8 +6,6 @@ Where the released code differs from the paper (`rules` is "code"), its defaults
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from heedmap.data.catalog import CATALOG
-
 if TYPE_CHECKING:
     from heedmap.settings import DataSettings
 
@@ -29,11 +27,6 @@ RECIPES: dict[str, dict[str, int]] = {
     "snli": {"epochs": 25, "batch_size": 128, "min_df": 3},
 }
 CODE = {"first_epoch": False, "epsilon": 0.05, "gradient_of": "probability"}
-
-
-def title_of(name: str) -> str:
-    """Return what a data set is called in the result: a user's own data by their name."""
-    return CATALOG[name].title if name in CATALOG else name
 
 
 def defaults(data: "DataSettings") -> Mapping[str, Any]:

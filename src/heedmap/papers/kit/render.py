@@ -1,7 +1,7 @@
 """A result as HTML, Markdown, CSV and LaTeX, and on the terminal; the same result gives the same bytes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,9 +63,14 @@ def markdown(result: Result) -> str:
 def _pipes(table: Table) -> str:
     # pandas writes Markdown with another package, and would pad the cells.
     rule = ["---" if i < table.labels else "---:" for i in range(len(table.heads))]
-    lines = ([markdown_text(text) for text in line] for line in (table.heads, *table.lines))
+    lines = ([_linked(text, table.links) for text in line] for line in (table.heads, *table.lines))
     heads, *body = ("| " + " | ".join(line) + " |" for line in lines)
     return "\n".join([heads, "| " + " | ".join(rule) + " |", *body])
+
+
+def _linked(text: str, links: Mapping[str, str]) -> str:
+    escaped = markdown_text(text)
+    return f"[{escaped}](<{links[text]}>)" if text in links else escaped
 
 
 def csv_text(result: Result) -> str:

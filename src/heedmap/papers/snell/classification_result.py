@@ -248,9 +248,10 @@ def above_chance(text: str, compared: Compared[Any], quantity: str) -> Claim:
     chance = float(np.mean(compared.values(quantity, "dev", "chance")))
     taus = compared.values(quantity, "dev", "tau")
     ceiling = float(np.mean(compared.values("seeds", "dev")))
+    tau_low, tau_high = mean_interval(taus)
     numbers = [
         Estimate("A", mean, low, high, chance),
-        Estimate("τ", float(np.mean(taus)), *mean_interval(taus)),
+        Estimate("τ", float(np.mean(taus)), max(-1.0, tau_low), min(1.0, tau_high)),
     ]
     return Claim(
         text,
