@@ -93,6 +93,7 @@ BRIEFLY = {
     "figures runs/mine": "--only permutation",
     "figures runs/cnn": "--only permutation",
     "audit --data movies": "--encoder average --epochs 1",
+    "debate --data": "--parts serrano-smith",
     "calibrate": "--seeds 1 --workers 1",
     "retrain --run": "--seeds 2 --lambdas 0.01 --adversary-epochs 1",
     "retrain deception": "--seeds 2 --penalties 1 --forbidden lovely",

@@ -73,11 +73,12 @@ def test_other_settings_are_refused_and_nothing_is_lost(made):
     assert contents(made.folder) == before
 
 
-@pytest.mark.parametrize(
-    ("corpus", "said"),
-    [(small_corpus(classes=3), "3 classes"), (small_pairs(), "4 classes")],
-)
-def test_texts_that_are_not_the_papers_kind_are_refused(corpus, said, tmp_path):
-    with refused(said):
-        reproduce(corpus, out=tmp_path / "out", **TINY)
+def test_pairs_are_refused_and_more_than_two_classes_are_not(tmp_path):
+    with refused("single texts of words", "pairs"):
+        reproduce(small_pairs(), out=tmp_path / "out", **TINY)
     assert not (tmp_path / "out").exists()
+    made = reproduce(small_corpus(classes=3), out=tmp_path / "three", **TINY)
+    assert len(result(made).claims) == 3
+    lists = np.array(made.audit.tables["necessity"]["uniform"].to_pylist())
+    macro = [f1_score(made.label, one, average="macro", zero_division=0.0) for one in lists.T]
+    assert made.seeds("necessity", "uniform").f1 == macro

@@ -17,6 +17,7 @@ import typer
 from heedmap.cli.audit import AuditCommand, audit_command
 from heedmap.cli.calibrate import calibrate_command
 from heedmap.cli.check import check_command, support_command
+from heedmap.cli.debate import debate_command
 from heedmap.cli.eraser import eraser_command
 from heedmap.cli.explain import explain_command
 from heedmap.cli.figures import figures_command
@@ -80,6 +81,9 @@ add_command(app, "figures", figures_command, examples=(
 add_command(app, "eraser", eraser_command, examples=(
     "heedmap eraser runs/movies --ranking attention --out predictions.jsonl",
     "heedmap eraser predictions.jsonl --data movies",
+))  # fmt: skip
+add_command(app, "debate", debate_command, examples=(
+    "heedmap debate --data reviews.csv", "heedmap debate --data reviews.csv --parts jain-wallace,pruthi",
 ))  # fmt: skip
 app.add_typer(reproduce_app, name="reproduce")
 

@@ -120,6 +120,16 @@ def _without_missing(texts: LabelledTexts, classes: Sequence[str]) -> LabelledTe
     return replace(texts, parts=parts, left_out=left_out)
 
 
+def in_sentences(corpus: Corpus) -> Corpus:
+    """Read the texts of a corpus again from their source, split into sentences.
+
+    Raises:
+        InputError: the source cannot be read, or its texts not as sentences.
+    """
+    settings = corpus.settings.model_copy(update={"tokenizer": "sentences"})
+    return load_corpus(settings, in_memory=corpus.in_memory)
+
+
 def as_written(corpus: Corpus) -> Corpus:
     """Return the same texts with their case and spaces: joined, the tokens are the text.
 

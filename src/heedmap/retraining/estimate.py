@@ -10,6 +10,7 @@ from heedmap.retraining.base import Base
 from heedmap.retraining.trainer import prepare
 from heedmap.settings import TrainSettings
 from heedmap.terminal.displays import span
+from heedmap.training.objective import Objective
 from heedmap.training.sweep import one_thread, processes
 
 STEPS = 3  # that are timed
@@ -28,13 +29,47 @@ def forecast_of(
     count = sum(map(len, missing))
     if not count:
         return "", 0.0
-    timing, cores, seconds = _Timing(base), processes(workers), 0.0
-    for variants in missing:
-        seconds_each = [timing.seconds(variant) + OWN for variant in variants]
-        seconds += STARTING + max(sum(seconds_each) / min(cores, len(variants)), *seconds_each)
-    process_count = min(cores, max(map(len, missing)))
+    timing = _Timing(base)
+    seconds = sum(
+        side_by_side([timing.seconds(variant) + OWN for variant in variants], workers)
+        for variants in missing
+    )
+    process_count = min(processes(workers), max(map(len, missing)))
     processes_text = f"in {process_count} process{'es' if process_count > 1 else ''}"
     return f"{count} trainings, about {span(seconds)} {processes_text}", seconds
+
+
+def side_by_side(seconds_each: Sequence[float], workers: int | None) -> float:
+    """Return how long trainings of so many seconds each take in worker processes; one needs no worker."""
+    if not seconds_each:
+        return 0.0
+    cores = min(processes(workers), len(seconds_each))
+    starting = STARTING if cores > 1 else 0.0
+    return starting + max(sum(seconds_each) / cores, *seconds_each)
+
+
+def training_seconds(objective: Objective, epochs: int | None = None) -> float:
+    """Return how long all epochs of a training will take, by a few of its steps; its model is moved by them.
+
+    A training that ends early counts in full, unless `epochs` says otherwise.
+    """
+    steps = -(-len(objective.lengths) // objective.batch_size)
+    epoch_count = objective.epochs if epochs is None else epochs
+    return step_seconds(objective) * steps * epoch_count * OVERHEAD + OWN
+
+
+def step_seconds(objective: Objective) -> float:
+    """Return how long a step takes on texts of typical length."""
+    middle = np.argsort(objective.lengths, kind="stable")[len(objective.lengths) // 2 :]
+    rows, times = middle[: objective.batch_size], []
+    with one_thread():
+        for _ in range(STEPS):
+            start = time.perf_counter()
+            objective.optimizer.zero_grad()
+            objective.loss(objective.model, objective.batch(rows)).backward()  # type: ignore[no-untyped-call]
+            objective.optimizer.step()
+            times.append(time.perf_counter() - start)
+    return min(times)
 
 
 class _Timing:
@@ -58,14 +93,4 @@ class _Timing:
         of_words = isinstance(self._base.settings.train, TrainSettings)
         plain = Variant(0, variant.encoder, normaliser=variant.normaliser)
         objective = prepare(plain if of_words else variant.control(), self._base).objective
-        middle = np.argsort(objective.lengths, kind="stable")[len(objective.lengths) // 2 :]
-        batch = objective.batch(middle[: objective.batch_size])
-        times = []
-        with one_thread():
-            for _ in range(STEPS):
-                start = time.perf_counter()
-                objective.optimizer.zero_grad()
-                objective.loss(objective.model, batch).backward()  # type: ignore[no-untyped-call]
-                objective.optimizer.step()
-                times.append(time.perf_counter() - start)
-        return min(times)
+        return step_seconds(objective)

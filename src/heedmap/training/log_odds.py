@@ -79,6 +79,11 @@ def fit_log_odds(corpus: Corpus, vocabulary: Vocabulary) -> LogOdds:
     return LogOdds(vocabulary, torch.tensor(coefficients, dtype=torch.float64), pipeline)
 
 
+def has_log_odds(corpus: Corpus) -> bool:
+    """Return whether a corpus has log-odds: single texts of words and two classes (see `check_suitable`)."""
+    return not (corpus.pairs or corpus.sentences) and len(corpus.classes) == 2
+
+
 def check_suitable(corpus: Corpus) -> None:
     """Check that a corpus has log-odds.
 

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedmap.experiments.seed_intervals import LEVEL, mean_interval
-from heedmap.papers.drozdyuk.published import PLACE, PUBLISHED, drop, intervention_of
-from heedmap.papers.kit.claims import UNDECIDED, Side, verdict
+from heedmap.papers.drozdyuk.published import PLACE, PUBLISHED, SOURCE, drop, intervention_of
+from heedmap.papers.kit.claims import UNDECIDED, Side, least, verdict
 from heedmap.papers.kit.learned import Learned, Score, accuracy
 from heedmap.papers.kit.parts import Row
-from heedmap.papers.kit.result import Claim
+from heedmap.papers.kit.result import Claim, Estimate
 
 ACTIVATIONS = ("softmax", "entmax15")
 NAMES = {"softmax": "softmax", "entmax15": "1.5-entmax"}
@@ -105,10 +105,33 @@ def _need(rows: Sequence[Row], activation: str, intervention: str, column: str) 
     return values
 
 
-def _claim(text: str, sides: Sequence[Side], numbers: Sequence[str], rows: Sequence[Row]) -> Claim:
+def _claim(
+    text: str,
+    sides: Sequence[Side],
+    numbers: Sequence[str],
+    rows: Sequence[Row],
+    estimates: Sequence[Estimate],
+    found: str,
+) -> Claim:
     """Judge a claim, undecided where nothing can be said of these models."""
     obstacles = _obstacles(rows)
-    return Claim(text, UNDECIDED if obstacles else verdict(sides), (*numbers, *obstacles))
+    word = UNDECIDED if obstacles else verdict(sides)
+    seeds = len({row["seed"] for row in rows})
+    basis = f"By intervals over {seeds} seeds, on these test texts."
+    return Claim(text, word, (*numbers, *obstacles), basis, found, least(estimates))
+
+
+def _estimate(name: str, values: Sequence[float], edge: float = 0.0) -> Estimate:
+    mean = sum(values) / len(values) if values else math.nan
+    return Estimate(name, mean, *mean_interval(values), edge)
+
+
+def _reported(*tests: str) -> str:
+    """Say what the paper reports of some changes: the drop of its softmax and its entmax model."""
+    drops = [
+        f"{test} {soft:.2f} and {sparse:.2f}" for test in tests for soft, sparse in [drop(test)]
+    ]
+    return f"Drops in points, softmax and 1.5-entmax: {'; '.join(drops)} ({SOURCE})."
 
 
 def _obstacles(rows: Sequence[Row]) -> list[str]:
@@ -145,7 +168,7 @@ def _sparse_drops_more(rows: Sequence[Row]) -> Claim:
 
     Per test and seed: entmax's drop minus twice softmax's; above 0 is the claim's side.
     """
-    sides, numbers = [], []
+    sides, numbers, estimates = [], [], []
     for test in TESTS:
         names = {a: intervention_of(test, a) for a in ACTIVATIONS}
         soft, sparse = (_need(rows, a, name, "drop") for a, name in names.items())
@@ -155,6 +178,7 @@ def _sparse_drops_more(rows: Sequence[Row]) -> Claim:
         low, _ = mean_interval(excess)
         _, high = mean_interval(excess, 1 - (1 - LEVEL) / len(TESTS))
         sides.append(Side(low > 0, high < 0))
+        estimates.append(_estimate(f"{test}, 1.5-entmax less twice softmax", excess))
         published_drop = drop(test)
         mean = f"{100 * sum(excess) / len(excess):.1f}" if excess else "–"
         numbers.append(
@@ -171,7 +195,7 @@ def _sparse_drops_more(rows: Sequence[Row]) -> Claim:
             f"fitted temperature {matched.per_cent()}, the majority class {majority.per_cent()}"
         )
     text = "1.5-entmax loses at least twice as much accuracy as softmax under each of three changes"
-    return _claim(text, sides, numbers, rows)
+    return _claim(text, sides, numbers, rows, estimates, _reported(*TESTS))
 
 
 def _paired(rows: Sequence[Row], names: dict[str, str], column: str) -> list[tuple[float, float]]:
@@ -198,7 +222,7 @@ def _keys_can_be_anything(rows: Sequence[Row]) -> Claim:
     become their opposite.
     """
     together = 1 - (1 - LEVEL) / (2 * len(ACTIVATIONS))
-    sides, numbers = [], []
+    sides, numbers, estimates = [], [], []
     for a in ACTIVATIONS:
         costs, moved = (
             [_need(rows, a, name, column) for name in ("adversarial", "adversarial_weights")]
@@ -219,6 +243,16 @@ def _keys_can_be_anything(rows: Sequence[Row]) -> Claim:
             )
         )
         flipped = _need(rows, a, "opposite", "flipped")
+        moved_most = max(moved, key=lambda tvd: tvd.mean)
+        estimates += [
+            _estimate(f"{NAMES[a]}, predictions flipped", flipped.values, MOST),
+            _estimate(f"{NAMES[a]}, TVD of the weights", moved_most.values, LARGE),
+            _estimate(
+                f"{NAMES[a]}, drop (negative)",
+                [-x for x in costs[moved.index(moved_most)].values],
+                -SMALL,
+            ),
+        ]
         sides.append(
             Side(
                 mean_interval(flipped.values)[0] > MOST,
@@ -242,4 +276,4 @@ def _keys_can_be_anything(rows: Sequence[Row]) -> Claim:
         "points, and keys trained for it turn most predictions into their opposite, under softmax and "
         "1.5-entmax alike"
     )
-    return _claim(text, sides, numbers, rows)
+    return _claim(text, sides, numbers, rows, estimates, _reported("adversarial"))

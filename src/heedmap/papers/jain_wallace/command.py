@@ -1,15 +1,18 @@
 """The options of `heedmap reproduce jain-wallace`."""
 
 from pathlib import Path
+from typing import Any
 
-from heedmap.papers.kit.command import SAMPLES, Option, Values, running, show, with_options
+from heedmap.papers.kit.command import SAMPLES, Option, Values, running, show, taken, with_options
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 from heedmap.terminal.progress import working
 
 OPTIONS = {
     "data": Option(
-        "Folder of the data set, or a folder with one folder per data set. [data/NAME]", Path
+        "Folder of the data set, or a folder with one folder per data set [data/NAME]; without a name, your "
+        "own texts: a file, a folder with train and test files, or reviews.",
+        Path,
     ),
     "hub": Option("Read data sets that are not in --data from the Hugging Face Hub.", bool, False),
     "encoders": Option("Encoders, separated by commas.", str, "lstm,average,cnn"),
@@ -32,18 +35,28 @@ OPTIONS = {
 
 
 @with_options(
-    "names", "Data sets to reproduce; without any name, they are listed.", OPTIONS, several=True
+    "names",
+    "Data sets to reproduce; without any, your own --data, or a list of them.",
+    OPTIONS,
+    several=True,
 )
 def command(names: list[str] | None, values: Values) -> None:
     """Train and audit the paper's models on its data sets, and print the numbers beside the published ones."""
-    if not names:
+    from heedmap.papers.jain_wallace.locations import is_own
+
+    if not names and not is_own(values.get("data")):
         _list(values.get("data"))
         return
+    from heedmap.data.load import load
     from heedmap.papers.jain_wallace.paper import PAPER, reproduce
 
     lists = {name: opt.names(values[name]) for name in ("encoders", "scores")}
     with working("jain-wallace"):
-        numbers = reproduce(names, **{**values, **lists})
+        subjects: list[Any] = names or []
+        if not names:
+            sample = taken(values, "train_texts", "test_texts")
+            subjects = [load(str(values.pop("data")), **sample)]
+        numbers = reproduce(subjects, **{**values, **lists})
     show(PAPER, numbers, values["out"])
 
 
@@ -55,3 +68,4 @@ def _list(data: Path | None) -> None:
         say(f"    needs {needs}")
     say("")
     say("heedmap reproduce jain-wallace NAME ... [--data FOLDER | --hub]")
+    say("heedmap reproduce jain-wallace --data FILE     your own texts")

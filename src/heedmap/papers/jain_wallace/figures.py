@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from heedmap.data.catalog import CATALOG
 from heedmap.papers.jain_wallace.learned import learned
+from heedmap.papers.jain_wallace.locations import title_of
 from heedmap.papers.jain_wallace.log_odds_figures import log_odds_figures
 from heedmap.papers.jain_wallace.measures import Measured
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
@@ -27,7 +27,7 @@ def figures(results: Sequence[DatasetNumbers]) -> list[Figure]:
     ]
     scores = list(dict.fromkeys(number.cell.score for number in numbers))
     unlike = [
-        f"{CATALOG[number.dataset].title} ({', '.join(number.made)})"
+        f"{title_of(number.dataset)} ({', '.join(number.made)})"
         for number in results
         if number.made
     ]
@@ -54,7 +54,7 @@ def _bars(numbers: Sequence[Measured], key: str, title: str) -> Figure:
     return bars(
         [
             {
-                "dataset": CATALOG[number.cell.dataset].title,
+                "dataset": title_of(number.cell.dataset),
                 "series": number.cell.encoder,
                 "seed": number.cell.seed,
                 "value": number.value,
@@ -68,7 +68,7 @@ def _bars(numbers: Sequence[Measured], key: str, title: str) -> Figure:
         caption="Tau: over the audited test texts of one model." if quantity != "accuracy" else "",
         published=[
             {
-                "dataset": CATALOG[dataset].title,
+                "dataset": title_of(dataset),
                 "series": encoder,
                 "value": number.value,
                 "source": SOURCE,

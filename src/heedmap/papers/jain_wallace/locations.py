@@ -68,6 +68,23 @@ def check_apart(sources: Mapping[str, str]) -> None:
         )
 
 
+def is_own(data: Path | None) -> bool:
+    """Return whether a place without a data set's name is a user's own data: a file, split files, a corpus."""
+    if data is None:
+        return False
+    if str(data) in EMBEDDED:
+        return True
+    with reading(data):
+        return data.is_file() or (
+            data.is_dir() and not _holds_others(data) and bool(split_files(data))
+        )
+
+
+def title_of(name: str) -> str:
+    """Return what a data set is called in the result: a user's own data by their name."""
+    return CATALOG[name].title if name in CATALOG else name
+
+
 def listing(data: Path | None) -> list[tuple[str, str, str, str]]:
     """Return name, title, place (or that there is none) and needs of every data set."""
     lines = []

@@ -7,8 +7,8 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.data.catalog import CATALOG
 from heedmap.measures import LN2
+from heedmap.papers.jain_wallace.locations import title_of
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.report.charts import Figure, colour, rows, specification, vertical
 from heedmap.report.grouping import Division, texts
@@ -35,7 +35,7 @@ def _figures(result: DatasetNumbers) -> list[Figure]:
     )
     short = length < 2
     title, division = (
-        CATALOG[result.dataset].title,
+        title_of(result.dataset),
         Division(by_seed[0]["classes"], predicted.astype(int), True),
     )
     left_out = {"of one word left out": int(short.sum())}

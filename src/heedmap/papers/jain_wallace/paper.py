@@ -10,6 +10,7 @@
 A finished cell is read, not run again, and stays in the result of later calls for other cells.
 """
 
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -52,13 +53,14 @@ from heedmap.settings import AuditSettings, TrainSettings
 from heedmap.terminal.output import remark
 from heedmap.terminal.progress import track
 from heedmap.training.jobs import run_jobs
+from heedmap.training.log_odds import has_log_odds
 from heedmap.training.sweep import processes
 
 MOST_SEEDS = 10_000
 
 
 def reproduce(
-    names: Sequence[str],
+    names: Sequence[str | Corpus],
     *,
     data: Path | None = None,
     hub: bool = False,
@@ -79,7 +81,8 @@ def reproduce(
     """Train and audit every cell; return one result per data set.
 
     Args:
-        names: data sets (`heedmap.data.catalog.CATALOG`).
+        names: data sets (`heedmap.data.catalog.CATALOG`), or corpora of your own from `heedmap.load`, which are
+            trained by the paper's default recipe and have no published numbers.
         data: one data set's place, or a folder with one folder for each.
         hub: whether data sets that are not there may be read from the Hugging Face Hub.
         encoders, scores: of the grid.
@@ -100,11 +103,12 @@ def reproduce(
     """
     processes(workers)
     _check(encoders, scores, seeds, instances, epochs, vectors, out)
-    encoders, scores, names = (list(dict.fromkeys(values)) for values in (encoders, scores, names))
-    sources = {name: needed(name, data, hub) for name in names}
+    encoders, scores = (list(dict.fromkeys(values)) for values in (encoders, scores))
+    corpora = _own([corpus for corpus in names if isinstance(corpus, Corpus)])
+    theirs = dict.fromkeys(name for name in names if isinstance(name, str))
+    sources = {name: needed(name, data, hub) for name in theirs}
     check_apart(sources)
     # Read all before training on the first, so that errors show at once.
-    corpora: dict[str, Corpus] = {}
     for name, source in sources.items():
         corpora[name] = load(
             source, dataset=name, rules=rules, train_texts=train_texts, test_texts=test_texts
@@ -120,7 +124,7 @@ def reproduce(
         models: list[Cell | Baselines] = []
         variants: list[Cell | Baselines] = []
         for name, corpus in corpora.items():
-            sized = "embedding_size" in RECIPES[name]
+            sized = "embedding_size" in RECIPES.get(name, {})
             options = {"vectors": None if sized else vectors, "epochs": epochs}
             shared[name] = Shared(corpus, options, out, instances, overwrite)
             missing = cells(name, encoders, scores, seeds)
@@ -130,7 +134,7 @@ def reproduce(
             )  # fmt: skip
             check_alike(out, numbers[name], overwrite)
             models += missing
-            if baselines and CATALOG[name].task == "text":
+            if baselines and has_log_odds(corpus):
                 variants += [Baselines(name, seed) for seed in range(seeds)]
             elif baselines:
                 remark(f"{name}: no baselines, which are for single texts of two classes")
@@ -157,6 +161,27 @@ def reproduce(
         with writing(out, wait=True):
             files.settle()
     return list(numbers.values())
+
+
+def _own(corpora: Sequence[Corpus]) -> dict[str, Corpus]:
+    """Return a user's own corpora by the name of their folder here; it is not that of a data set of the paper.
+
+    Raises:
+        InputError: sentences, or two of one name.
+    """
+    by_name: dict[str, Corpus] = {}
+    for corpus in corpora:
+        name = re.sub(r"[^\w.-]+", "-", corpus.name).strip(".-") or "own"
+        if name in CATALOG and corpus.settings.dataset != name:
+            name = f"own-{name}"
+        if corpus.sentences:
+            raise InputError(
+                f"{name}: expected texts of words, got sentences; choose words or spaces"
+            )
+        if name in by_name:
+            raise InputError(f"{name}: expected a name of its own for each data set; rename a file")
+        by_name[name] = corpus
+    return by_name
 
 
 def cells(dataset: str, encoders: Sequence[str], scores: Sequence[str], seeds: int) -> list[Cell]:

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from heedmap.data.catalog import CATALOG
+from heedmap.papers.jain_wallace.claims import claims
 from heedmap.papers.jain_wallace.figures import figures
 from heedmap.papers.jain_wallace.inside import Inside
 from heedmap.papers.jain_wallace.learned import JUDGED, class_counts, learned, score_of
 from heedmap.papers.jain_wallace.lines import Line, lines
+from heedmap.papers.jain_wallace.locations import title_of
 from heedmap.papers.jain_wallace.measures import DISTANCES, TAUS
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import COMPARED, PERFORMANCE, SOURCE
 from heedmap.papers.kit.learned import Learned, Score
-from heedmap.papers.kit.result import MARK, Result, Table, unfinished, unlike
+from heedmap.papers.kit.result import MARK, Claim, Result, Table, unfinished, unlike
 
 TITLE = "Jain & Wallace (2019), run again"
 MODEL = ["data", "encoder", "score"]
@@ -68,9 +69,9 @@ def result(datasets: Sequence[DatasetNumbers]) -> Result:
     all_lines = lines(datasets)
     counts = Inside.of(all_lines)
     all_learned = Learned({**learned(datasets).models, **_variants_learned(datasets).models})
-    sections = [
+    sections: list[Table | Claim] = [
         _sizes(datasets), _performance(all_lines), *counts.tables(), _correlation(all_lines),
-        _distances(all_lines), *_variants(datasets),
+        _distances(all_lines), *_variants(datasets), *claims(datasets, all_lines),
     ]  # fmt: skip
     return Result(
         title=TITLE,
@@ -83,7 +84,7 @@ def result(datasets: Sequence[DatasetNumbers]) -> Result:
         columns=COLUMNS,
         not_learned=all_learned.sentence(),
         reports=[
-            (CATALOG[dataset_numbers.dataset].title, _reports(dataset_numbers))
+            (title_of(dataset_numbers.dataset), _reports(dataset_numbers))
             for dataset_numbers in datasets
         ],
     )
@@ -118,7 +119,7 @@ def _compared(all_lines: Iterable[Line]) -> Table:
     """Make the table of all correlations."""
     rows = [
         [
-            CATALOG[line.dataset].title,
+            title_of(line.dataset),
             _mark(f"{line.encoder} {line.score}", line),
             line.quantity.removeprefix("attention~").replace("_", "-"),
             line.predicted,
@@ -164,7 +165,7 @@ def _note(numbers: DatasetNumbers) -> str:
         n.undefined for n in numbers.numbers if n.predicted == "Overall" and n.quantity in TAUS
     )
     sentences = [
-        f"{CATALOG[numbers.dataset].title}: by the {numbers.rules}'s rules, seeds {seeds}.",
+        f"{title_of(numbers.dataset)}: by the {numbers.rules}'s rules, seeds {seeds}.",
         unlike(numbers.made),
         f"Left out: {cut}.",
         f"Undefined taus (one token, or a measure that is the same for all): {undefined}.",

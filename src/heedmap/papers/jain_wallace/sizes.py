@@ -56,7 +56,7 @@ def sizes(name: str, corpus: Corpus) -> list[Size]:
 
 def usual_epochs(name: str) -> int:
     """Return how many epochs the paper trains on a data set."""
-    return int(RECIPES[name].get("epochs", TrainSettings().epochs))
+    return int(RECIPES.get(name, {}).get("epochs", TrainSettings().epochs))
 
 
 def how_made(
@@ -78,7 +78,9 @@ def how_made(
             differs.append(f"a sample of {sample_size} of {sample_size + not_drawn} {split} texts")
     if len(corpus.splits["test"]) > instances:
         differs.append(f"{instances} of {len(corpus.splits['test'])} test texts audited")
-    if "embedding_size" not in RECIPES[name]:
+    if name not in RECIPES:
+        differs.append("a data set that is not in the paper, with its default recipe")
+    if "embedding_size" not in RECIPES.get(name, {}):
         vectors, share = options["vectors"], f" ({coverage})" if coverage else ""
         differs.append(
             f"word vectors {Path(vectors).name}{share}" if vectors else "no pretrained word vectors"

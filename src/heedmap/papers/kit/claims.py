@@ -5,12 +5,14 @@ A claim *survives* if every check is on its side, it *does not* if one is on the
 it survive.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from heedmap.papers.kit.learned import Learned
-from heedmap.papers.kit.result import MARK, Claim
+from heedmap.papers.kit.result import MARK, Claim, Estimate
 
+LEVEL = 0.95
 SURVIVES, FALLS, UNDECIDED = "survives", "does not", "undecided"
 
 
@@ -43,21 +45,40 @@ def verdict(sides: Sequence[Side]) -> str:
     return FALLS if any(side.fails for side in sides) else UNDECIDED
 
 
+def level_of(tries: int) -> float:
+    """Return the level of each of several intervals that together hold at 95 % (Bonferroni)."""
+    return 1 - (1 - LEVEL) / max(1, tries)
+
+
+def least(estimates: Iterable[Estimate | None]) -> Estimate | None:
+    """Return the number that is least in a claim's favour: the nearest to its edge, or the farthest below."""
+    numbers = [e for e in estimates if e is not None and not math.isnan(e.value)]
+    return min(numbers, key=lambda e: e.value - e.edge, default=None)
+
+
 class Check(NamedTuple):
-    """One check of a claim: a line about it, its side, and the models that it rests on."""
+    """One check of a claim: a line about it, its side, the models that it rests on, and its number."""
 
     line: str
     side: Side
     models: Sequence[str] = ()
+    estimate: Estimate | None = None
 
 
 def judged(
-    text: str, checks: Sequence[Check], learned: Learned, *, basis: str = "", task: str = ""
+    text: str,
+    checks: Sequence[Check],
+    learned: Learned,
+    *,
+    basis: str = "",
+    task: str = "",
+    found: str = "",
 ) -> Claim:
     """Judge a claim by its checks, those of models that have not learned (their `task`) left out."""
-    lines, sides = [], []
-    for line, side, models in checks:
+    lines, sides, estimates = [], [], []
+    for line, side, models, estimate in checks:
         failed = any(model in learned.failed for model in models)
         lines.append(f"{line}; not learned{task}, not counted {MARK}" if failed else line)
         sides.append(NEITHER if failed else side)
-    return Claim(text, verdict(sides), tuple(lines), basis)
+        estimates.append(None if failed else estimate)
+    return Claim(text, verdict(sides), tuple(lines), basis, found, least(estimates))

@@ -3,6 +3,7 @@
 papers/some_paper/__init__.py   which paper it is
 papers/some_paper/command.py    `command`, its options; quick to import, so that `--help` is
 papers/some_paper/paper.py      `PAPER`, a `Paper`, and its experiments
+papers/some_paper/debate.py     `PARTS`, if it asks its questions of any texts (see `kit.debate_part`)
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """A result as HTML, Markdown, CSV and LaTeX, and on the terminal; the same result gives the same bytes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,7 @@ def markdown(result: Result) -> str:
         if isinstance(part, Claim):
             verdict = f"**{part.verdict.capitalize()}.** {markdown_text(part.basis)}".rstrip()
             parts += [f"## Claim: {markdown_text(part.text)}", verdict]
+            parts += [f"The paper: {markdown_text(part.found)}"] if part.found else []
             parts.append("\n".join(f"* {markdown_text(number)}" for number in part.numbers))
         else:
             parts += [f"## {markdown_text(part.title)}", _pipes(part)]
@@ -62,9 +63,14 @@ def markdown(result: Result) -> str:
 def _pipes(table: Table) -> str:
     # pandas writes Markdown with another package, and would pad the cells.
     rule = ["---" if i < table.labels else "---:" for i in range(len(table.heads))]
-    lines = ([markdown_text(text) for text in line] for line in (table.heads, *table.lines))
+    lines = ([_linked(text, table.links) for text in line] for line in (table.heads, *table.lines))
     heads, *body = ("| " + " | ".join(line) + " |" for line in lines)
     return "\n".join([heads, "| " + " | ".join(rule) + " |", *body])
+
+
+def _linked(text: str, links: Mapping[str, str]) -> str:
+    escaped = markdown_text(text)
+    return f"[{escaped}](<{links[text]}>)" if text in links else escaped
 
 
 def csv_text(result: Result) -> str:
@@ -89,5 +95,6 @@ def terminal(result: Result) -> "Iterator[RenderableType]":
     yield grid
     for claim in result.claims:
         verdict = f"  {claim.verdict.upper()}. {claim.basis}".removesuffix(". ")
-        yield from map(cell, ("", f"Claim: {claim.text}", verdict))
+        found = [f"  The paper: {claim.found}"] if claim.found else []
+        yield from map(cell, ("", f"Claim: {claim.text}", verdict, *found))
         yield from (cell(f"  - {number}") for number in claim.numbers)

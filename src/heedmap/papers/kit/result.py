@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from heedmap.report.charts import Figure
 from heedmap.report.wording import plural
@@ -24,7 +24,8 @@ MARKED = f"{MARK}: not learned, see the notes."
 class Table:
     """A table of texts, and how to read it; the first `labels` columns are words, the others numbers.
 
-    Every column has a name of its own.
+    Every column has a name of its own. `links` are the places of cells, by their text; a table of sentences
+    `wraps` its lines.
     """
 
     title: str
@@ -32,6 +33,8 @@ class Table:
     lines: Sequence[Sequence[str]]
     note: str = ""
     labels: int = 1
+    links: Mapping[str, str] = field(default_factory=dict)
+    wraps: bool = False
 
     @classmethod
     def of(
@@ -41,10 +44,13 @@ class Table:
         columns: Mapping[str, Callable[[T], str]],
         note: str = "",
         labels: int = 1,
+        *,
+        links: Mapping[str, str] | None = None,
+        wraps: bool = False,
     ) -> "Table":
         """Make a table with a line per subject: each column's head, and the function that fills its cells."""
         lines = [[show(subject) for show in columns.values()] for subject in subjects]
-        return cls(title, [*columns], lines, note, labels)
+        return cls(title, [*columns], lines, note, labels, links or {}, wraps)
 
     def __post_init__(self) -> None:
         if not all(self.heads) or len(set(self.heads)) < len(self.heads):
@@ -66,14 +72,41 @@ class Table:
         )
 
 
+class Estimate(NamedTuple):
+    """A number with its interval, and the edge that a claim says it to be above; `of` says what it is."""
+
+    of: str
+    value: float
+    low: float
+    high: float
+    edge: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The number, its interval, and the edge where that is not 0.
+
+        >>> Estimate("softmax", 0.25, 0.125, 0.5, 0.1).text
+        'softmax: +0.250 [+0.125, +0.500], to be above +0.100'
+        """
+        of = f"{self.of}: " if self.of else ""
+        edge = f", to be above {signed(self.edge)}" if self.edge else ""
+        return f"{of}{signed(self.value)} [{signed(self.low)}, {signed(self.high)}]{edge}"
+
+
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the paper and its verdict: survives, does not, or undecided; `basis` is what decides it."""
+    """One claim of the paper and its verdict: survives, does not, or undecided; `basis` is what decides it.
+
+    `found` is what the paper reports, with its source; empty where that could not be read. `decisive` is the
+    number that is least in the claim's favour, of those that are counted.
+    """
 
     text: str
     verdict: str
     numbers: tuple[str, ...]
     basis: str = ""
+    found: str = ""
+    decisive: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +116,7 @@ class Result:
     `notes` say what was read and left out, and how the reproduction differs from the paper; `summary` is for
     the terminal, `sections` for page and Markdown, `rows` for CSV, `latex` for LaTeX. `columns` says what each
     column of `rows` holds. `reports` are names and paths of the models' own pages, by the title of their group.
-    `not_learned` says which models have not learned; their names have the mark.
+    `not_learned` says which models have not learned; their names have the mark. `lead` begins the page.
     """
 
     title: str
@@ -96,6 +129,7 @@ class Result:
     columns: Mapping[str, str]
     reports: Sequence[tuple[str, Sequence[tuple[str, str]]]] = field(default=())
     not_learned: str = ""
+    lead: str = "Model by model, beside published numbers where there are any."
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.rows.columns if name not in self.columns]:

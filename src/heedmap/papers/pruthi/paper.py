@@ -99,6 +99,7 @@ def reproduce(
                     penalties=settings.penalties,
                     heads="both",
                     rule=settings.rule,
+                    instances=settings.test_instances,
                     workers=workers,
                 )
             write(folder, of_texts.result(_finished(folder)))

@@ -47,7 +47,8 @@ TASKS: dict[str, Task] = {
 class PruthiSettings(Settings):
     """One task; `task` is empty for a user's own data. `base` is the checkpoint that "bert" starts from.
 
-    `epochs` and `batch_size` are of the other models: the paper's batches are of one text.
+    `epochs` and `batch_size` are of the other models: the paper's batches are of one text. `test_instances`
+    bounds the test texts that are audited; None for those of any audit.
     """
 
     fingerprint: str
@@ -62,6 +63,7 @@ class PruthiSettings(Settings):
     bert_epochs: Positive = 4
     penalties: Strengths = (0.1, 1.0)
     rule: Literal["paper", "code"] = "paper"
+    test_instances: Positive | None = None
 
 
 class SequenceSettings(Settings):

@@ -17,9 +17,9 @@ from heedmap.experiments.results import attained
 from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.papers.kit.claims import NEITHER, Check, Side, judged
 from heedmap.papers.kit.learned import Learned, accuracy
-from heedmap.papers.kit.result import Claim, over_texts, signed
+from heedmap.papers.kit.result import Claim, Estimate, over_texts, signed
 from heedmap.papers.serrano_smith.numbers import WORDS, Numbers, Trial, of_model
-from heedmap.papers.serrano_smith.published import RANKINGS
+from heedmap.papers.serrano_smith.published import HIGHER, RANKED, RANKINGS
 from heedmap.papers.serrano_smith.settings import MODELS
 
 LEVEL = 0.95
@@ -45,6 +45,7 @@ def claims(trials: Sequence[Trial]) -> list[Claim]:
         _of_models(
             "Removing the most attended item changes the decision more often than removing another one does.",
             trials, lambda t: (t.column("flip_top") - t.column("flip_random"))[t.asked], "of the texts",
+            found=HIGHER,
         ),
         _of_models(
             "Yet in most texts removing the most attended item changes nothing.",
@@ -59,6 +60,7 @@ def claims(trials: Sequence[Trial]) -> list[Claim]:
                 trials,
                 lambda t, w=worse, b=better: t.efficiency(b) - t.efficiency(w),  # type: ignore[misc]
                 "difference of k_min / k",
+                found=RANKED if better != "attention" else HIGHER,
             )
         )
     if comparison := _without_encoder(trials):
@@ -66,7 +68,9 @@ def claims(trials: Sequence[Trial]) -> list[Claim]:
     return claims
 
 
-def _of_models(text: str, trials: Sequence[Trial], measure: Measure, unit: str) -> Claim:
+def _of_models(
+    text: str, trials: Sequence[Trial], measure: Measure, unit: str, found: str = ""
+) -> Claim:
     """Judge a claim that is made of every model by itself."""
     models = [model for model in MODELS if of_model(trials, model)]
     level = 1 - (1 - LEVEL) / len(models)
@@ -74,7 +78,7 @@ def _of_models(text: str, trials: Sequence[Trial], measure: Measure, unit: str) 
         _above_zero(model, [measure(trial) for trial in of_model(trials, model)], level, unit)
         for model in models
     ]
-    return judged(text, checks, learned(trials), basis=_basis(trials))
+    return judged(text, checks, learned(trials), basis=_basis(trials), found=found)
 
 
 def _basis(trials: Sequence[Trial]) -> str:
@@ -90,7 +94,7 @@ def _above_zero(model: str, seeds: Sequence[Numbers], level: float, unit: str) -
     mean = float(values.mean())
     spread = ", ".join(signed(float(seed[np.isfinite(seed)].mean())) for seed in seeds)
     line = f"{model}: {signed(mean)} [{signed(low)}, {signed(high)}] {unit} (by seed {spread})"
-    return Check(line, Side(low > 0, high < 0), [model])
+    return Check(line, Side(low > 0, high < 0), [model], Estimate(model, mean, low, high))
 
 
 def over_seeds(seeds: Sequence[Numbers]) -> Numbers:
@@ -158,4 +162,5 @@ def _difference(trials: Sequence[Trial], pair: tuple[str, str], times: int) -> C
         f"{name}: {without.mean():.3f} against {encoded.mean():.3f}, difference "
         f"{signed(without.mean() - encoded.mean())} [{signed(low)}, {signed(high)}]"
     )
-    return Check(line, Side(low > 0, high < 0), pair)
+    number = Estimate(name, float(without.mean() - encoded.mean()), low, high)
+    return Check(line, Side(low > 0, high < 0), pair, number)

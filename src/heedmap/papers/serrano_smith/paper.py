@@ -102,7 +102,7 @@ def reproduce(
         fingerprint=corpus.fingerprint(), data=corpus.settings, **options
     )
     check_distinct("models", settings.models)
-    splits, notes = _short_texts(corpus, settings)
+    splits, notes = short_texts(corpus, settings)
     with EXPERIMENT.opened(
         out, settings, overwrite=overwrite, name=name or corpus.name, notes=notes
     ) as reproduction:
@@ -116,7 +116,7 @@ def reproduce(
         return EXPERIMENT.run(reproduction, partial(compute, shared=shared), workers=workers)
 
 
-def _short_texts(
+def short_texts(
     corpus: Corpus, settings: SerranoSmithSettings
 ) -> tuple[tuple[Split, Split, Split], list[str]]:
     """Leave long texts out of train and dev, as the paper; return the splits and notes on them."""
@@ -162,11 +162,16 @@ def compute(cell: Cell, checkpoints: Path, *, shared: Shared) -> tuple[pa.Table,
     return erased(cell, model.cpu(), shared.splits[2]), {"model": model}
 
 
+def readable(model: str, split: Split) -> Split:
+    """Return a split as a model reads it: texts of sentences if it is hierarchical, else of words."""
+    tokens = [list(text) for text in texts_for(model, split)]
+    return replace(split, tokens=tokens, rationale=None, written=None)
+
+
 @torch.no_grad()
 def erased(cell: Cell, model: Any, split: Split) -> pa.Table:
     """Return a row per text: what `instances`, `erasure` and `decision_flips` have of it."""
-    tokens = [list(text) for text in texts_for(cell["model"], split)]
-    texts = replace(split, tokens=tokens, rationale=None, written=None)
+    texts = readable(cell["model"], split)
     context = AuditContext(model, texts, AuditSettings(seed=cell["seed"]), registered())
     columns: dict[str, Any] = {name: [value] * len(split) for name, value in cell.columns.items()}
     for name in TABLES:

@@ -13,6 +13,17 @@ released, so no number of theirs stands beside ours. Corrected or completed here
 
 from heedmap.papers.kit.sources import Source
 
-SOURCES: dict[str, Source] = {}
+SOURCES: dict[str, Source] = {
+    "HIGHER": Source("paper", "abstract"),
+    "RANKED": Source("paper", "abstract"),
+}
+HIGHER = (
+    "Higher weights go with a greater impact on the prediction in some ways; attention predicts the importance "
+    "of items noisily (abstract)."
+)
+RANKED = (
+    "Rankings by the gradient often predict the effect of the weights better than their magnitude does "
+    "(abstract)."
+)
 # The order in which they find their rankings to be better.
 RANKINGS = ("random", "attention", "gradient", "product")

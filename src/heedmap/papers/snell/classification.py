@@ -101,6 +101,16 @@ def reproduce(
 
 def run(cell: Cell, *, corpus: Corpus, settings: ClassificationSettings, folder: Path) -> pa.Table:
     """Return what was recorded of a training; read if it is finished."""
+    with whole_command():
+        trained = train(
+            corpus, out=run_folder(folder, f"{MODELS}/{cell}"), **recipe(cell, corpus, settings)
+        )
+    assert trained.dynamics is not None
+    return trained.dynamics
+
+
+def recipe(cell: Cell, corpus: Corpus, settings: ClassificationSettings) -> dict[str, Any]:
+    """Return the options of a training."""
     options = {
         "hidden_size": settings.hidden_size,
         "embedding_size": settings.embedding_size,
@@ -112,18 +122,13 @@ def run(cell: Cell, *, corpus: Corpus, settings: ClassificationSettings, folder:
     epochs = max(1, round(settings.steps * settings.batch_size / max(1, texts)))
     if cell["kind"] == "bag":
         options["learning_rate"], epochs = settings.proxy_rate, settings.proxy_epochs
-    with whole_command():
-        trained = train(
-            corpus,
-            out=run_folder(folder, f"{MODELS}/{cell}"),
-            seed=cell["seed"],
-            epochs=epochs,
-            weight_decay=0.0,
-            record_dynamics=True,
-            **options,
-        )
-    assert trained.dynamics is not None
-    return trained.dynamics
+    return {
+        "seed": cell["seed"],
+        "epochs": epochs,
+        "weight_decay": 0.0,
+        "record_dynamics": True,
+        **options,
+    }
 
 
 def _proxies(corpus: Corpus, bag: Record) -> dict[str, Any]:

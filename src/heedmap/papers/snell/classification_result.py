@@ -11,11 +11,11 @@ from scipy import stats
 
 from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.experiments.seeds import seed_mean
-from heedmap.papers.kit.claims import apart, verdict
-from heedmap.papers.kit.result import Claim, Result, Table, changed_settings
+from heedmap.papers.kit.claims import apart, least, verdict
+from heedmap.papers.kit.result import Claim, Estimate, Result, Table, changed_settings
 from heedmap.papers.snell.attraction import Compared
 from heedmap.papers.snell.classification_figures import RISE, figures, toy
-from heedmap.papers.snell.published import AGREEMENT, NOTEBOOK, XI
+from heedmap.papers.snell.published import AGREEMENT, NOTEBOOK, SLIDES, XI
 from heedmap.papers.snell.settings import ClassificationSettings
 from heedmap.report.wording import plural
 from heedmap.training.dynamics import TEXTS
@@ -235,6 +235,11 @@ def above_chance(text: str, compared: Compared[Any], quantity: str) -> Claim:
     chance = float(np.mean(compared.values(quantity, "dev", "chance")))
     taus = compared.values(quantity, "dev", "tau")
     ceiling = float(np.mean(compared.values("seeds", "dev")))
+    tau_low, tau_high = mean_interval(taus)
+    numbers = [
+        Estimate("A", mean, low, high, chance),
+        Estimate("τ", float(np.mean(taus)), max(-1.0, tau_low), min(1.0, tau_high)),
+    ]
     return Claim(
         text,
         verdict([apart((low, high), chance), apart(mean_interval(taus))]),
@@ -242,7 +247,18 @@ def above_chance(text: str, compared: Compared[Any], quantity: str) -> Claim:
             f"A = {_interval(mean, low, high)}, chance {chance:.3f}, another seed's attention {ceiling:.3f}",
             f"Kendall's τ = {seed_mean(taus)}, chance 0",
         ),
+        found=_reported(quantity),
+        decisive=least(numbers),
     )
+
+
+def _reported(quantity: str) -> str:
+    """Say what the authors report of an agreement, by data set."""
+    numbers = [
+        f"{name} {table[quantity]:.3f} (chance {table['chance']:.3f})"
+        for name, table in AGREEMENT.items()
+    ]
+    return f"A = {', '.join(numbers)} ({NOTEBOOK}, the paper's choice of checkpoints)."
 
 
 def rises_first(compared: Compared[Any]) -> Claim:
@@ -258,6 +274,8 @@ def rises_first(compared: Compared[Any]) -> Claim:
         numbers.append(
             f"by {measure}: the attention is {seed_mean(delays[measure], 0)} steps later"
         )
+    mean = float(np.mean(delays["rank"])) if delays["rank"] else math.nan
+    steps = Estimate("steps, by rank", mean, *mean_interval(delays["rank"]))
     return Claim(
         "Keywords gain relevance first, and then attract attention.",
         verdict([apart(mean_interval(delays["rank"]))]),
@@ -265,4 +283,6 @@ def rises_first(compared: Compared[Any]) -> Claim:
             *numbers,
             "half of the rise to the last checkpoint; the verdict is by rank, which has an upper end",
         ),
+        found=f"So they say ({SLIDES}), without a number.",
+        decisive=least([steps]),
     )

@@ -11,9 +11,9 @@ from typing import Any
 
 from heedmap.data.corpus import Corpus
 from heedmap.data.vocabulary import vectors_hash
-from heedmap.errors import InputError
 from heedmap.papers.kit.parts import (
     ABOUT,
+    check_single_texts,
     left_out,
     read_about,
     reserved,
@@ -33,6 +33,7 @@ from heedmap.terminal.progress import portion
 from heedmap.training.sweep import one_thread, processes
 
 RUN = "run"
+MODEL: dict[str, Any] = {"encoder": "lstm", "score": "additive"}
 QUESTIONS = ("necessity", "stability", "guidance", "trained_adversary")
 
 
@@ -48,22 +49,17 @@ def reproduce(
     """Train the paper's LSTM, its variants and adversaries, and audit it. Resumes a stopped call.
 
     Args:
-        corpus: from `heedmap.load(..., dataset=...)`, of single texts of two classes.
+        corpus: from `heedmap.load(..., dataset=...)`, of single texts; the paper has two classes.
         name: of the data in the result: the corpus's own by default.
         out, overwrite, workers: see `Experiment`.
         options: see `WiegreffePinterSettings`.
 
     Raises:
-        InputError: pairs, sentences or more than two classes; a setting that does not fit; another
+        InputError: pairs or sentences; a setting that does not fit; another
             reproduction in `out`, or another process that writes there.
     """
     processes(workers)
-    if corpus.pairs or corpus.sentences or len(corpus.classes) != 2:
-        raise InputError(
-            f"{corpus.settings.source}: expected single texts of words and two classes, as the paper's; got "
-            f"{'pairs' if corpus.pairs else 'sentences' if corpus.sentences else 'texts'} of "
-            f"{len(corpus.classes)} classes"
-        )
+    check_single_texts(corpus)
     if (vectors := options.get("vectors")) is not None:
         options = {**options, "vectors_hash": vectors_hash(Path(vectors))}
     settings = WiegreffePinterSettings.of(
@@ -76,10 +72,9 @@ def reproduce(
             run = train(
                 corpus,
                 out=run_folder(folder, RUN),
-                encoder="lstm",
-                score="additive",
                 epochs=settings.epochs,
                 vectors=settings.vectors,
+                **MODEL,
             )
         with portion(0.95):
             retrain(

@@ -7,6 +7,8 @@ from heedmap.papers.kit.sources import Source
 
 _REPRINT = Source("reprint", "README of a third party's replication, which quotes Table 2")
 SOURCES = {
+    "FOUND_GUIDE": Source("paper", "abstract"),
+    "FOUND_ELSEWHERE": Source("paper", "abstract"),
     "F1": _REPRINT,
     "REPLICATED": Source("replication", "the same README, one run each"),
     "ADVERSARY_EPOCHS": Source("released code", "sarahwie/attention d867a2b, run_adversarial.sh"),
@@ -29,5 +31,7 @@ REPLICATED: dict[str, tuple[float, float]] = {
 }
 SOURCE = "Wiegreffe & Pinter, Table 2"
 REPLICATION = "third-party replication, one run"
+FOUND_GUIDE = "Weights of trained adversaries do badly when they guide another model (abstract)."
+FOUND_ELSEWHERE = "Adversarial attention can be trained, at least in part reliably (abstract)."
 ADVERSARY_EPOCHS = 80
 SEEDS = 8

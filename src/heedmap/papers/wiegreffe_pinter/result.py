@@ -13,14 +13,33 @@ from heedmap.experiments.questions.guidance import GUIDES
 from heedmap.experiments.questions.necessity import paired_p
 from heedmap.experiments.questions.trained_adversary import Trained, adversaries
 from heedmap.experiments.repeats import text_numbers
+from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.experiments.seeds import Seeds, over_seeds, right
-from heedmap.papers.kit.claims import FALLS, SURVIVES, UNDECIDED, Side, above, verdict
+from heedmap.papers.kit.claims import (
+    FALLS,
+    SURVIVES,
+    UNDECIDED,
+    Side,
+    above,
+    least,
+    level_of,
+    verdict,
+)
 from heedmap.papers.kit.learned import Learned, Score, accuracy
 from heedmap.papers.kit.reproduction import Reproduction
-from heedmap.papers.kit.result import Claim, Result, Table, changed_settings, over_texts, signed
+from heedmap.papers.kit.result import (
+    Claim,
+    Estimate,
+    Result,
+    Table,
+    changed_settings,
+    over_texts,
+)
 from heedmap.papers.wiegreffe_pinter.published import (
     ADVERSARY_EPOCHS,
     F1,
+    FOUND_ELSEWHERE,
+    FOUND_GUIDE,
     REPLICATED,
     REPLICATION,
     SEEDS,
@@ -30,12 +49,13 @@ from heedmap.papers.wiegreffe_pinter.settings import WiegreffePinterSettings
 from heedmap.report import retraining_figures
 from heedmap.settings import TrainSettings
 
-F1_HOW = """F1 of class 1 on the test texts; ours: mean and 95 % interval over the seeds. The paper's models \
+F1_HOW = """F1 of class 1 on the test texts, of more than two classes the macro mean; \
+ours: mean and 95 % interval over the seeds. The paper's models \
 were chosen by their ROC AUC on the test texts, ours on dev; published numbers are single runs."""
-GUIDE_HOW = """F1 of class 1 of a model that reads each word by itself (a projection of each word, tanh, and \
+GUIDE_HOW = """F1 (see above) of a model that reads each word by itself (a projection of each word, tanh, and \
 the weights' mean of them) and is given these weights. The adversary's are those of the largest λ."""
-ADVERSARY_HOW = """Means over the test texts. TVD is ½ Σ |p − q| over both classes, twice the released code's, \
-and so is λ; JSD in nats, at most 0.69. The models were chosen on dev."""
+ADVERSARY_HOW = """Means over the test texts. TVD is ½ Σ |p − q| over the classes, of two classes twice the \
+released code's, and so is λ; JSD in nats, at most 0.69. The models were chosen on dev."""
 KINDS = {"learned": "with attention", "uniform": "uniform weights"}
 GUIDED = {name: f"guided by {words}" for name, words in GUIDES.items()}
 COLUMNS = {
@@ -43,7 +63,7 @@ COLUMNS = {
     "model": "kind of training, the guide, or the direction of the KL of an adversary",
     "seed": "which training, from 1",
     "accuracy": "share of the test texts that are right",
-    "f1": "F1 of class 1",
+    "f1": "F1 of class 1; of more than two classes the macro mean",
     "learned": "whether the training has learned; empty where it cannot be told",
     "lambda": "λ of an adversary, twice the paper's",
     "tvd": "mean total variation of the prediction from the run's, at most 1",
@@ -80,7 +100,7 @@ class WiegreffePinter(Reproduction[WiegreffePinterSettings]):
         accuracy is no better than that of the commonest class.
         """
         key = self.settings.data.dataset or ""
-        ends = np.bincount(self.label, minlength=2) / max(1, len(self.label))
+        ends = np.bincount(self.label, minlength=len(self.audit.classes)) / max(1, len(self.label))
         published = dict(zip(KINDS.values(), F1.get(key, ()), strict=False))
         models: dict[str, dict[object, list[Score]]] = {}
         for table, names in (("necessity", KINDS), ("guidance", GUIDED)):
@@ -172,24 +192,29 @@ def _f1(reproduction: WiegreffePinter) -> Table:
 
 
 def _difference(
-    reproduction: WiegreffePinter, difference: NDArray[np.float64]
-) -> tuple[str, str, Side]:
-    """Return a mean over texts with its interval, a paired test of it, and whether it is above 0."""
+    reproduction: WiegreffePinter, difference: NDArray[np.float64], name: str
+) -> tuple[Estimate, str, Side]:
+    """Return a mean over texts with its interval, both with a paired test in words, and its side of 0."""
     low, high = interval = reproduction.interval(difference)
-    mean = f"{signed(difference.mean())} [{signed(low)}, {signed(high)}]"
-    return mean, f"paired test p = {paired_p(difference, 0):.2g}", above(interval)
+    number = Estimate(name, float(difference.mean()), low, high)
+    words = f"{number.text}, paired test p = {paired_p(difference, 0):.2g}"
+    return number, words, above(interval)
 
 
 def _needed(reproduction: WiegreffePinter) -> Claim:
     """The paper: where uniform weights do as well, attention cannot be tested there."""
     table, label = reproduction.audit.tables["necessity"], reproduction.label
     difference = right(table["learned"], label).mean(1) - right(table["uniform"], label).mean(1)
-    mean, test, side = _difference(reproduction, difference)
+    number, words, side = _difference(reproduction, difference, "accuracy over texts")
+    pairs = [f"{name} {learned:.3f} and {even:.3f}" for name, (learned, even) in F1.items()]
     return _judged(
         reproduction,
         "A model with attention does better than one with uniform weights.",
         verdict([side]),
-        [f"accuracy {mean} over texts, {test}"],
+        [words],
+        found=f"F1 with attention and with uniform weights: {'; '.join(pairs)}; one run each ({SOURCE}, as a "
+        "replication prints it).",
+        decisive=number,
     )
 
 
@@ -224,17 +249,21 @@ def _guided(reproduction: WiegreffePinter) -> Table:
 def _helps(reproduction: WiegreffePinter) -> Claim:
     table = reproduction.audit.tables["guidance"]
     accuracy = {name: right(table[name], reproduction.label).mean(1) for name in GUIDES}
-    numbers, sides = [], []
+    numbers, sides, estimates = [], [], []
     for name in ("uniform", "learned", "adversary"):
-        mean, test, side = _difference(reproduction, accuracy["base"] - accuracy[name])
+        difference = accuracy["base"] - accuracy[name]
+        number, words, side = _difference(reproduction, difference, f"against {GUIDES[name]}")
         sides.append(side)
-        numbers.append(f"against {GUIDES[name]}: {mean}, {test}")
+        numbers.append(words)
+        estimates.append(number)
     return _judged(
         reproduction,
         "The LSTM's weights are the best guide: better than uniform ones, than those the small model learns, "
         "and than an adversary's.",
         verdict(sides),
         numbers,
+        found=FOUND_GUIDE,
+        decisive=least(estimates),
     )
 
 
@@ -259,18 +288,21 @@ def _adversaries(reproduction: WiegreffePinter) -> Table:
 
 def _elsewhere(reproduction: WiegreffePinter) -> Claim:
     """The paper finds them, but with more change of the prediction than adversarial weights of single texts."""
-    numbers, sides = [], []
-    for adversary in reproduction.adversaries[1:]:
+    far = [
+        adversary
+        for adversary in reproduction.adversaries[1:]
+        if adversary.jsd[reproduction.long].mean() >= FAR
+    ]
+    numbers, sides, estimates = [], [], []
+    for adversary in far:
+        # One of several is enough, so each has its part of the error (Bonferroni).
+        nearer = reproduction.stability("change") - adversary.tvd
+        low, high = mean_interval(nearer.tolist(), level_of(len(far)))
+        sides.append(Side(low > 0, high <= 0))
+        number = Estimate(adversary.name, float(nearer.mean()), low, high)
+        estimates.append(number)
         jsd = adversary.jsd[reproduction.long].mean()
-        if jsd < FAR:
-            continue
-        difference = adversary.tvd - reproduction.stability("change")
-        low, high = reproduction.interval(difference)
-        sides.append(Side(high < 0, low >= 0))
-        numbers.append(
-            f"{adversary.name}: JSD {jsd:.2f}, TVD less that of another seed {signed(difference.mean())} "
-            f"[{signed(low)}, {signed(high)}]"
-        )
+        numbers.append(f"{number.text}, JSD {jsd:.2f}; TVD of another seed less the adversary's")
     # One such model is enough: the claim falls only if an adversary is certainly farther and none is nearer.
     refuted = FALLS if any(side.fails for side in sides) else UNDECIDED
     return _judged(
@@ -280,6 +312,8 @@ def _elsewhere(reproduction: WiegreffePinter) -> Claim:
         SURVIVES if any(side.holds for side in sides) else refuted,
         numbers or ["no adversary came that far"],
         trainings=1,  # of each adversary
+        found=FOUND_ELSEWHERE,
+        decisive=max(estimates, key=lambda number: number.low, default=None),
     )
 
 
@@ -289,10 +323,12 @@ def _judged(
     verdict_word: str,
     numbers: list[str],
     trainings: int | None = None,
+    found: str = "",
+    decisive: Estimate | None = None,
 ) -> Claim:
     """Return a claim with what decides it; undecided if the model with attention has not learned."""
     basis = over_texts(reproduction.settings.seeds if trainings is None else trainings)
-    claim = Claim(text, verdict_word, tuple(numbers), basis)
+    claim = Claim(text, verdict_word, tuple(numbers), basis, found, decisive)
     return reproduction.learned.judged(claim, KINDS["learned"])
 
 

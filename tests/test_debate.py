@@ -1,0 +1,281 @@
+"""The debate on own data: its parts, the resumption, the page, the words, and what is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import small_corpus, small_pairs
+
+import heedmap as hm
+from heedmap.debates import debate as debates
+from heedmap.debates import parts, result
+from heedmap.debates.forbidden import most_telling
+from heedmap.errors import InputError
+from heedmap.papers.jain_wallace.claims import interval
+from heedmap.papers.jain_wallace.lines import Line
+from heedmap.papers.kit.claims import FALLS, SURVIVES, UNDECIDED, Check, apart, judged, level_of
+from heedmap.papers.kit.debate_part import DebateInput, Part
+from heedmap.papers.kit.learned import Learned
+from heedmap.papers.kit.result import Estimate, Result, Table
+
+TINY = {
+    "audit": {"epochs": 1, "instances": 20},
+    "retrain": {"epochs": 1, "instances": 20, "seeds": 2, "penalties": (1.0,)},
+    "jain-wallace": {"seeds": 1, "epochs": 1, "instances": 20},
+    "serrano-smith": {
+        "seeds": 1, "models": ("han-none", "flan-none"), "epochs": 1, "least_count": 1,
+        "vector_epochs": 1, "embedding_size": 8, "hidden_size": 8, "patience": 1,
+    },
+    "wiegreffe-pinter": {
+        "seeds": 2, "epochs": 1, "lambdas": (0.5,), "adversary_epochs": 1, "test_instances": 20,
+    },
+    "pruthi": {"seeds": 2, "epochs": 1, "models": ("embedding",), "penalties": (1.0,)},
+    "snell": {"hidden_size": 6, "embedding_size": 8, "steps": 12, "seeds": 2, "proxy_epochs": 1},
+    "drozdyuk": {
+        "seeds": 2, "activations": ("softmax", "entmax15"), "size": 8, "heads": 2, "layers": 1,
+        "feed_forward": 8, "epochs": 1, "adversary_epochs": 1, "adversary_hidden": 8,
+    },
+}  # fmt: skip
+ALL = dict(parts.debate_parts())
+
+
+def frame(size=150, classes=2, seed=0):
+    """Texts of some short sentences, with a word per class that gives it away."""
+    rng = np.random.default_rng(seed)
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"]
+    telling = ["awful", "lovely", "strange"]
+    texts = []
+    for i in range(size):
+        filler = " ".join(rng.choice(words, rng.integers(3, 6)))
+        texts.append(f"{telling[i % classes]} {filler}. It {rng.choice(words)} ended.")
+    return pd.DataFrame({"text": texts, "label": [f"c{i % classes}" for i in range(size)]})
+
+
+def use(patch, chosen):
+    for module in (debates, result):
+        patch.setattr(module, "debate_parts", lambda: chosen)
+
+
+class Recorded:
+    """A part that writes a number, and one claim about it."""
+
+    def __init__(self, name, value=0.2, refusal="", stops=False):
+        self.value, self.stops, self.runs = value, stops, 0
+        self.part = Part(
+            name, f"{name.title()} (1999): a paper", "Is it?", 1999, {"size": 1}, lambda _: refusal,
+            self.run, lambda subject, options, timer: 60.0, self.read,
+        )  # fmt: skip
+
+    def run(self, subject, out, options, how):
+        self.runs += 1
+        assert options == {"size": 1}
+        if self.stops:
+            raise InputError("there is no more paper")
+        out.mkdir(exist_ok=True)
+        (out / "done").write_text(str(self.value))
+
+    def read(self, folder):
+        if not (folder / "done").exists():
+            return None
+        value = float((folder / "done").read_text())
+        number = Estimate("the number", value, value - 0.1, value + 0.1)
+        side = apart((number.low, number.high))
+        claim = judged(
+            "It is.", [Check("l", side, (), number)], Learned({}), found="So it was (p. 1)."
+        )
+        table = Table("T", ["a"], [["b"]])
+        return Result("R", [], table, [table, claim], [], pd.DataFrame(), table, {})
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    made = {
+        "first": Recorded("first"),
+        "second": Recorded("second", value=-0.2),
+        "third": Recorded("third", refusal="it needs sheet music"),
+    }
+    use(monkeypatch, {name: record.part for name, record in made.items()})
+    return made
+
+
+def test_finished_parts_are_read_and_the_others_are_run(recorded, tmp_path):
+    options = {"out": tmp_path / "out", "workers": 1, "progress": False}
+    recorded["second"].stops = True
+    with pytest.warns(UserWarning, match="second: there is no more paper"):
+        stopped = hm.debate(frame(), **options)
+    assert stopped.stopped == {"second": "stopped: there is no more paper"}
+    assert [judged.claim.verdict for judged in stopped.claims] == [SURVIVES]
+    recorded["second"].stops = False
+    whole = hm.debate(frame(), **options)
+    assert not whole.stopped
+    assert (recorded["first"].runs, recorded["second"].runs, recorded["third"].runs) == (1, 2, 0)
+    assert [judged.claim.verdict for judged in whole.claims] == [SURVIVES, FALLS]
+    page = (tmp_path / "out" / "result.md").read_text(encoding="utf-8")
+    hm.debate(frame(), **options)
+    assert recorded["second"].runs == 2
+    assert (tmp_path / "out" / "result.md").read_text(encoding="utf-8") == page
+
+
+def test_the_page_has_every_part_with_its_state_and_every_claim_with_its_source(recorded, tmp_path):
+    made = hm.debate(frame(), out=tmp_path / "out", parts=["first"], workers=1, progress=False)
+    assert recorded["second"].runs == 0
+    page = (tmp_path / "out" / "result.md").read_text(encoding="utf-8")
+    assert "[First (1999)](<first/result.html>)" in page
+    assert "left out by --parts" in page
+    assert "does not apply: it needs sheet music" in page
+    assert "So it was (p. 1)." in page
+    assert "+0.200 [+0.100, +0.300]" in page
+    assert "Impermissible words, chosen, because none were named" in page
+    row = made.to_dataframe().iloc[0]
+    assert (row["part"], row["verdict"], row["found"]) == ("first", SURVIVES, "So it was (p. 1).")
+    assert (row["value"], row["low"], row["high"], row["margin"]) == pytest.approx(
+        (0.2, 0.1, 0.3, 0.2)
+    )
+    elsewhere = made.save(tmp_path / "sub.html")
+    assert 'href="out/first/result.html"' in elsewhere.read_text(encoding="utf-8")
+    assert repr(made).startswith("<Debate on frame") or "1 claims" in repr(made)
+    with pytest.raises(InputError, match=r"ends in \.html"):
+        made.save(tmp_path / "sub.pdf")
+
+
+def test_the_time_is_said_before_anything_is_trained(recorded, tmp_path, heedmap, csv_file):
+    path = tmp_path / "mine.csv"
+    frame().to_csv(path, index=False)
+    said = heedmap("debate", "--data", path, "--out", tmp_path / "o", "--workers", "1")
+    assert said.code == 0, said.err
+    assert "first: about 60 s. Is it?" in said.err
+    assert "All will take about 2 min in 1 process" in said.err
+    assert "the forecast was 2 min" in said.err
+    assert "survives" in said.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"parts": ["mine"]}, "parts: expected some of first, second, third, got mine"),
+        ({"budget": "huge"}, "budget: expected quick or paper, got 'huge'"),
+        ({"parts": ["third"]}, r"no part applies: does not apply|no part applies: it needs sheet"),
+        ({"forbidden": "xylophone"}, "--forbidden: expected words of the texts"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_and_nothing_is_written(
+    recorded, options, message, tmp_path
+):
+    with pytest.raises(InputError, match=message):
+        hm.debate(frame(), out=tmp_path / "out", progress=False, **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_texts_are_refused_in_a_folder_that_has_some(recorded, tmp_path):
+    hm.debate(frame(), out=tmp_path / "out", workers=1, progress=False)
+    with pytest.raises(InputError, match="holds a reproduction with other settings"):
+        hm.debate(frame(seed=1), out=tmp_path / "out", workers=1, progress=False)
+
+
+def test_parts_of_single_texts_do_not_apply_to_pairs_and_say_so():
+    subject = DebateInput(small_pairs(), None, None, {"sentences": "s", "forbidden": "f"})
+    refusals = {name: debates._refusal(part, subject) for name, part in ALL.items()}
+    assert refusals.pop("audit") == ""
+    assert set(refusals.values()) == {"it reads single texts, and these are pairs"}
+
+
+def test_too_few_texts_and_missing_labels_are_reasons():
+    few = DebateInput(small_corpus(size=24))
+    assert debates._refusal(ALL["audit"], few).startswith("too few texts:")
+    corpus = small_corpus(size=400)
+    labels = np.zeros_like(corpus.splits["train"].labels)
+    one = replace(
+        corpus, splits={**corpus.splits, "train": replace(corpus.splits["train"], labels=labels)}
+    )
+    assert debates._refusal(ALL["audit"], DebateInput(one)).startswith(
+        "no training text has the label"
+    )
+
+
+def test_without_words_or_sentences_their_parts_say_why():
+    subject = DebateInput(
+        small_corpus(size=400), None, None, {"sentences": "no", "forbidden": "none"}
+    )
+    assert debates._refusal(ALL["pruthi"], subject) == "none"
+    assert debates._refusal(ALL["serrano-smith"], subject).endswith("cannot be read here: no")
+    assert debates._refusal(ALL["drozdyuk"], subject) == ""
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_words_that_give_a_class_away_are_chosen(classes):
+    corpus = hm.load(frame(300, classes), progress=False)
+    telling = most_telling(corpus)
+    assert {"awful", "lovely", "strange"} & {*telling} == {
+        *["awful", "lovely", "strange"][:classes]
+    }
+    assert all("," not in word and any(c.isalnum() for c in word) for word in telling)
+
+
+def test_a_claims_word_follows_the_numbers_and_the_least_of_them_decides():
+    def claim(*numbers):
+        checks = [
+            Check("line", apart((n.low, n.high), n.edge), (), n)
+            for n in (Estimate(str(i), *number) for i, number in enumerate(numbers))
+        ]
+        return judged("c", checks, Learned({}))
+
+    assert claim((0.5, 0.4, 0.6), (0.2, 0.1, 0.3)).verdict == SURVIVES
+    assert claim((0.5, 0.4, 0.6), (0.2, 0.1, 0.3)).decisive.of == "1"
+    assert claim((0.5, 0.4, 0.6), (0.05, -0.1, 0.3)).verdict == UNDECIDED
+    assert claim((0.5, 0.4, 0.6), (-0.2, -0.3, -0.1)).verdict == FALLS
+    assert claim((0.5, 0.4, 0.6, 0.55), (0.2, 0.1, 0.3)).decisive.of == "0"
+    assert claim().decisive is None
+
+
+def test_more_tries_make_wider_intervals():
+    assert level_of(1) == level_of(0) == pytest.approx(0.95)
+    assert level_of(10) == pytest.approx(0.995)
+
+
+def line(seeds, n, std, half):
+    empty = dict.fromkeys(Line.__dataclass_fields__, float("nan"))
+    return Line(**{
+        **empty, "ours": 0.3, "ours_std": std, "seeds": seeds, "n": n,
+        "next_low": 0.3 - half, "next_high": 0.3 + half,
+    })  # fmt: skip
+
+
+def test_the_interval_of_one_seed_is_students_over_texts_and_more_seeds_add_their_spread():
+    from scipy import stats
+
+    values = np.random.default_rng(0).normal(0.3, 0.2, 40)
+    values += 0.3 - values.mean()
+    low, high = interval(line(1, 40, float(values.std()), np.nan), 0.95)
+    expected = stats.t.interval(0.95, 39, 0.3, stats.sem(values))
+    assert (low, high) == pytest.approx(expected)
+    # Without any spread over texts the interval is that of the seeds' mean.
+    seeds = np.array([0.2, 0.3, 0.4])
+    half = stats.t.ppf(0.975, 2) * seeds.std(ddof=1) * np.sqrt(1 + 1 / 3)
+    low, high = interval(line(3, 3000, 0.0, half), 0.95)
+    assert (low, high) == pytest.approx(stats.t.interval(0.95, 2, 0.3, stats.sem(seeds)))
+
+
+def test_every_paper_with_a_debate_file_is_a_part_with_a_smaller_quick_budget():
+    assert {*TINY} == {*ALL}
+    assert [*ALL][:2] == ["audit", "retrain"]
+    for part in ALL.values():
+        assert part.options("quick")
+        assert part.options("paper") == {}
+        assert part.question.endswith("?")
+
+
+@pytest.mark.exhaustive
+def test_every_paper_is_asked_and_every_claim_stands_beside_what_the_paper_found(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(parts, "QUESTIONS", ("transfer",))
+    use(monkeypatch, {name: replace(part, quick=TINY[name]) for name, part in ALL.items()})
+    made = hm.debate(frame(), out=tmp_path / "made", workers=1, progress=False)
+    assert {state.text for state in made.states.values()} == {"finished"}
+    table = made.to_dataframe()
+    assert set(table["part"]) == set(TINY) - {"audit", "retrain"}
+    assert set(table["verdict"]) <= {SURVIVES, FALLS, UNDECIDED}
+    assert (table["found"] != "").mean() > 0.9
+    for page in table["page"]:
+        assert (made.folder / page).exists()
