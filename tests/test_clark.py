@@ -261,12 +261,25 @@ def test_claims_about_probes_follow_their_intervals(attention, verdicts):
 
     names = ("best head", "distances and vectors", "random layers: attention and vectors")
     scores = {(name, "trees"): scored([5] * 20) for name in names}
+    scores["distances and vectors", "control"] = scored([5] * 20)
     for name in ("attention", "attention and vectors"):
         scores |= {(name, "trees"): near(attention), (name, "control"): scored([5] * 20)}
     assert [claim.verdict for claim in probes(scores)] == verdicts
     del scores["best head", "trees"]
     assert probes(scores)[0].verdict == "undecided"
     assert probes({}) == []
+
+
+def test_a_probe_with_vectors_is_selective_beyond_what_words_give_without_attention():
+    names = ("attention", "attention and vectors", "distances and vectors")
+    trees = [8, 9, 7, 8, 8] * 4
+    scores = {(name, "trees"): scored(trees) for name in names}
+    scores |= {(name, "control"): scored([2] * 20) for name in names}
+    claim = probes(scores)[2]
+    assert claim.verdict == "does not"
+    assert claim.numbers[1].startswith(
+        "selectivity of attention and vectors minus selectivity of dist"
+    )
 
 
 def heads_with(distances, layers, **columns):

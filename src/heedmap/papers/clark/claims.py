@@ -23,6 +23,7 @@ from heedmap.papers.kit.result import Claim, over_texts
 
 PERMUTATIONS = 10_000
 HALF = 0.5
+SELECTIVITY = "selectivity"
 FEWEST_HEADS = 6
 Scores = Mapping[tuple[str, str], Sequence[Row]]
 """The rows of a parser by its name and task, one per seed."""
@@ -80,8 +81,9 @@ def probes(scores: Scores) -> list[Claim]:
     ]
     control = [
         (("attention", "trees"), ("attention", "control")),
-        (("attention and vectors", "trees"), ("attention and vectors", "control")),
+        (("attention and vectors", SELECTIVITY), ("distances and vectors", SELECTIVITY)),
     ]
+    scores = {**scores, **selectivities(scores)}
     return [
         _claim("All heads together know more of the trees than the best of them", together, scores, seeds),
         _claim(
@@ -118,9 +120,26 @@ def _claim(
     return judged(text, checks, Learned({}), basis=over_texts(seeds))
 
 
+def selectivities(scores: Scores) -> dict[tuple[str, str], list[Row]]:
+    """Return rows of the words that a probe finds of the trees beyond those of the control task.
+
+    Of probes with vectors, that of distances is the reference: what words give without attention.
+    """
+    return {
+        (name, SELECTIVITY): [
+            {**row, "correct": np.subtract(row["correct"], control["correct"]).tolist()}
+            for row, control in zip(rows, scores[name, "control"], strict=True)
+        ]
+        for (name, task), rows in scores.items()
+        if task == "trees" and (name, "control") in scores
+    }
+
+
 def _named(parser: tuple[str, str]) -> str:
     name, task = parser
-    return name if task == "trees" else f"{name} on the control task"
+    return {"trees": name, SELECTIVITY: f"selectivity of {name}"}.get(
+        task, f"{name} on the control task"
+    )
 
 
 def difference(
