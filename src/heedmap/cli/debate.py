@@ -42,7 +42,6 @@ def debate_command(
         Path | None,
         typer.Option(help="Where everything goes. [runs/debate-DATA]", parser=opt.folder),
     ] = None,
-    overwrite: opt.Overwrite = False,
     workers: Annotated[
         int | None, typer.Option(help="Number of processes, each of one thread. [one per core]")
     ] = None,
@@ -61,7 +60,6 @@ def debate_command(
         parts=opt.names(parts or ""),
         forbidden=forbidden,
         out=out,
-        overwrite=overwrite,
         workers=workers,
         **given.values,
     )

@@ -35,6 +35,8 @@ from heedmap.training.sweep import processes
 
 READING = OptionSubset(DataSettings, "classes", "tokenizer")
 """How the texts are read: some parts read words, one sentences."""
+# Parts are not replaced: those of other texts would stand beside the new ones.
+REMEDY = "choose another --out, or delete the folder"
 FEWEST = {"train": 20, "dev": 5, "test": 20}
 """Texts of fewer train nothing, and leave every claim undecided."""
 
@@ -49,7 +51,6 @@ def debate(
     parts: Sequence[str] = (),
     forbidden: str | None = None,
     out: Out | None = None,
-    overwrite: bool = False,
     workers: int | None = None,
     progress: bool = True,
     **settings: Any,
@@ -66,7 +67,6 @@ def debate(
             each class in the training texts.
         {options}
         out: the folder; by default runs/debate-DATA, or the first free one.
-        overwrite: replace parts that other settings made.
         workers: processes that train, each of one thread; None for one per core. No number depends on it.
         progress: False to show no progress bar.
 
@@ -98,9 +98,9 @@ def debate(
             forbidden=subject.forbidden,
         )
         place = DefaultPlace(Path("runs") / f"debate-{corpus.name}") if out is None else out
-        with reserved(place, debate_settings, overwrite=overwrite, files=ABOUT_FILES) as folder:
+        with reserved(place, debate_settings, files=ABOUT_FILES, remedy=REMEDY) as folder:
             write_about(folder, corpus.name, [sizes(corpus), *left_out(corpus), *notes])
-            return _run(folder, subject, debate_settings, wanted, refusals, overwrite, workers)
+            return _run(folder, subject, debate_settings, wanted, refusals, workers)
 
 
 def _checked(parts: Sequence[str]) -> list[str]:
@@ -160,7 +160,6 @@ def _run(
     settings: DebateSettings,
     wanted: Sequence[str],
     refusals: Mapping[str, str],
-    overwrite: bool,
     workers: int | None,
 ) -> Debate:
     parts = debate_parts()
@@ -182,7 +181,7 @@ def _run(
         part = parts[name]
         with portion(seconds[name] / max(sum(seconds.values()), 1e-9), name), _noted(name, stopped):
             options = part.options(settings.budget)
-            how = {"overwrite": overwrite, "workers": workers}
+            how = {"workers": workers}
             part.run(subject, part.place(folder), options, how)
         reason = f"stopped: {stopped[name]}" if name in stopped else ""
         states[name] = State(None if reason else part.read(part.place(folder)), reason)

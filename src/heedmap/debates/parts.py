@@ -50,8 +50,8 @@ def debate_parts() -> dict[str, Part]:
     return {part.name: part for part in ordered}
 
 
-def _trained(subject: DebateInput, out: Path, options: Options, overwrite: bool) -> Run:
-    return train(subject.corpus, out=out, overwrite=overwrite, **_recipe(options))
+def _trained(subject: DebateInput, out: Path, options: Options) -> Run:
+    return train(subject.corpus, out=out, **_recipe(options))
 
 
 def _instances(options: Options) -> int:
@@ -59,12 +59,11 @@ def _instances(options: Options) -> int:
 
 
 def _audit(subject: DebateInput, out: Path, options: Options, how: Options) -> None:
-    run = _trained(subject, out, options, how["overwrite"])
-    audit(run, instances=_instances(options), overwrite=how["overwrite"])
+    audit(_trained(subject, out, options), instances=_instances(options))
 
 
 def _retrain(subject: DebateInput, out: Path, options: Options, how: Options) -> None:
-    run = _trained(subject, out, options, False)
+    run = _trained(subject, out, options)
     settings: dict[str, Any] = {**options, "instances": _instances(options)}
     settings.pop("epochs", None)
     retrain(run, _questions(subject), forbidden=subject.forbidden, **settings, **how)

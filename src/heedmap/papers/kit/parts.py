@@ -40,7 +40,12 @@ Row = dict[str, Any]
 
 @contextmanager
 def reserved(
-    out: Out, settings: Settings, *, overwrite: bool = False, files: Sequence[str] = ()
+    out: Out,
+    settings: Settings,
+    *,
+    overwrite: bool = False,
+    files: Sequence[str] = (),
+    remedy: str = "choose another --out, or insist with --overwrite",
 ) -> Iterator[Path]:
     """Reserve the folder of a reproduction for writing, and remove what a killed one left.
 
@@ -49,6 +54,7 @@ def reserved(
         settings: of the reproduction.
         overwrite: replace a reproduction with other settings; with these settings, restart unfinished cells.
         files: further files that it writes.
+        remedy: what to do about a folder with other settings.
 
     Raises:
         InputError: the folder holds another reproduction (the differences are named), or something else;
@@ -64,12 +70,14 @@ def reserved(
             return False
 
     with reserve_folder(out, is_ours, names) as folder:
-        _reserve(folder, settings, overwrite, names)
+        _reserve(folder, settings, overwrite, names, remedy)
         yield folder
         Manifest(folder).settle()
 
 
-def _reserve(folder: Path, settings: Settings, overwrite: bool, names: Sequence[str]) -> None:
+def _reserve(
+    folder: Path, settings: Settings, overwrite: bool, names: Sequence[str], remedy: str
+) -> None:
     refuse_file(folder)
     path, files = folder / SETTINGS, Manifest(folder)
     if os.path.lexists(path):
@@ -81,8 +89,7 @@ def _reserve(folder: Path, settings: Settings, overwrite: bool, names: Sequence[
             changed = ["unreadable"]
         if changed and not overwrite:
             raise InputError(
-                f"{folder}: holds a reproduction with other settings ({'; '.join(changed)}); choose another "
-                "--out, or insist with --overwrite"
+                f"{folder}: holds a reproduction with other settings ({'; '.join(changed)}); {remedy}"
             )
         if not files.exists:
             raise InputError(
