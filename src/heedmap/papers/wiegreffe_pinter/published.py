@@ -32,6 +32,6 @@ REPLICATED: dict[str, tuple[float, float]] = {
 SOURCE = "Wiegreffe & Pinter, Table 2"
 REPLICATION = "third-party replication, one run"
 FOUND_GUIDE = "Weights of trained adversaries do badly when they guide another model (abstract)."
-FOUND_ELSEWHERE = "Adversarial attention can be trained, at least in part reliably (abstract)."
+FOUND_ELSEWHERE = "Reliable adversarial weights can be found in some cases (abstract)."
 ADVERSARY_EPOCHS = 80
 SEEDS = 8
