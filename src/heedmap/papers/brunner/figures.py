@@ -145,9 +145,9 @@ def _effective(model: Numbers, weights: str, name: str) -> Figure:
         key=f"effective-{weights}",
         title=f"How much of the attention is effective? {weights.capitalize()} weights ({name})",
         n=f"n = {model.all_heads['text'].nunique()} texts",
-        caption="Means over the rows of words: a row per layer, a column per head, the mean over heads set "
-        "apart. The effective share is ‖A⊥‖ / ‖A‖; the mass on special tokens is a share of the row, in "
-        "effective attention of Σ|A⊥|.",
+        caption="Means over the rows of words: a row per layer (the first is 0), a column per head, the mean "
+        "over heads set apart. The effective share is ‖A⊥‖ / ‖A‖; the mass on special tokens is a share of the "
+        "row, in effective attention of Σ|A⊥|.",
         spec=head_maps.chart(panels, 1.0, 3, "mean"),
         keys=[Key("1", MORE), Key("½", MORE + "80"), Key("0", MORE + "10")],
     )
