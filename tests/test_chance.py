@@ -248,9 +248,7 @@ def test_the_baselines_are_those_of_each_drawn_weighting_by_itself():
                              for i, mask in enumerate(trace.mask.numpy())]  # fmt: skip
                     found["tau", m].append([tau_b(a, v) for a, v in pairs])
                     if shuffled:
-                        found["mass", m].append(
-                            [(a * v).sum() / v.sum() for a, v in pairs]
-                        )
+                        found["mass", m].append([(a * v).sum() / v.sum() for a, v in pairs])
             if shuffled:
                 for row, number in zip(trace.rows.tolist(), np.mean(against, axis=0), strict=True):
                     assert table[row]["against_shuffled"] == pytest.approx(number, abs=1e-5)
