@@ -220,7 +220,7 @@ def _forecast(
     if parts:
         cores = processes(workers)
         note(
-            f"All will take about {span(sum(seconds.values()))} in {plural(cores, 'process')}; "
+            f"All will take about {span(sum(seconds.values()))} with {plural(cores, 'worker')}; "
             "--parts leaves parts out, and a stopped call goes on."
         )
     return seconds
