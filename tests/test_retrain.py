@@ -17,7 +17,7 @@ from heedmap.data.marks import marks_of
 from heedmap.experiments.questions.trained_adversary import adversaries
 from heedmap.experiments.registry import registered
 from heedmap.experiments.results import Results
-from heedmap.experiments.seeds import Seeds, matrix, over_seeds
+from heedmap.experiments.seeds import Seeds, matrix, over_seeds, seed_mean
 from heedmap.experiments.variants import Adversary, Penalty, Variant
 from heedmap.retraining.base import base_of
 from heedmap.retraining.trainer import Trainer, rounds
@@ -404,6 +404,9 @@ def test_over_seeds_is_students_interval():
     assert over_seeds([0.5]) == "0.500"
     assert over_seeds([0.4, 0.6], 2) == "0.50 [0.00, 1.00]"
     assert over_seeds([0.5, 0.5, 0.5]) == "0.500 [0.500, 0.500]"
+    # A score of up to 100 (BLEU) is no share: its interval is not cut.
+    assert seed_mean([20.0, 22.0, 24.0], 1) == "22.0 [17.0, 27.0]"
+    assert seed_mean([0.5, float("nan")], 1) == "0.5, 1 of 2"
 
 
 @pytest.mark.slow

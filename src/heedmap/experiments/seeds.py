@@ -64,11 +64,7 @@ class Seeds:
 
 def over_seeds(values: Sequence[float], digits: int = 3) -> str:
     """Return the mean of shares and its 95 % interval over seeds: x̄ ± t s / √k, cut at 0 and 1."""
-    mean, (low, high) = float(np.mean(values)), mean_interval(values)
-    if np.isnan(low):
-        return f"{mean:.{digits}f}"
-    low, high = max(0.0, low), min(1.0, high)
-    return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    return seed_mean(values, digits, share=True)
 
 
 def seed_mean(values: Sequence[float], digits: int = 3, *, share: bool = False) -> str:

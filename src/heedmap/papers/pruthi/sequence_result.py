@@ -9,7 +9,7 @@ import pandas as pd
 
 from heedmap.experiments.questions.deception import TOLERANCE
 from heedmap.experiments.seed_intervals import mean_interval
-from heedmap.experiments.seeds import over_seeds
+from heedmap.experiments.seeds import over_seeds, seed_mean
 from heedmap.papers.kit.claims import UNDECIDED, above, verdict
 from heedmap.papers.kit.learned import Learned, Score
 from heedmap.papers.kit.reproduction import CellReproduction
@@ -148,7 +148,7 @@ def _masses(sequences: SequenceResult) -> Table:
     for kind in sequences.kinds():
         measures = ("accuracy", "mass", "blocked", "on", "beside")
         numbers = [over_seeds(sequences.values(kind, measure)) for measure in measures]
-        bleu = [over_seeds(sequences.values(kind, "bleu"), 1)] if is_text else []
+        bleu = [seed_mean(sequences.values(kind, "bleu"), 1)] if is_text else []
         name = sequences.learned.marked(named(kind), named(kind))
         lines.append([name, "ours", *numbers, *bleu])
         for table, source in ((SEQUENCES, SOURCE), (SEQUENCES_REPLICATED, REPLICATION)):
