@@ -13,7 +13,8 @@ import pytest
 from heedmap.papers.kit.sources import KINDS, Source
 
 PAPERS = (
-    "clark", "drozdyuk", "jain_wallace", "lu", "pruthi", "serrano_smith", "snell", "wiegreffe_pinter",
+    "brunner", "clark", "drozdyuk", "jain_wallace", "lu", "pruthi", "serrano_smith", "snell",
+    "wiegreffe_pinter",
 )  # fmt: skip
 SPECIFICATIONS = Path(__file__).parents[2] / "shared" / "specs"
 READ_IN = {
