@@ -253,12 +253,9 @@ def above_chance(text: str, compared: Compared[Any], quantity: str) -> Claim:
 
 
 def _reported(quantity: str) -> str:
-    """Say what the authors report of an agreement, by data set."""
-    numbers = [
-        f"{name} {table[quantity]:.3f} (chance {table['chance']:.3f})"
-        for name, table in AGREEMENT.items()
-    ]
-    return f"A = {', '.join(numbers)} ({NOTEBOOK}, the paper's choice of checkpoints)."
+    """Say on which of their data sets the authors report an agreement above chance."""
+    above = [name for name, table in AGREEMENT.items() if table[quantity] > table["chance"]]
+    return f"Above chance on {', '.join(above)} ({NOTEBOOK}, the paper's choice of checkpoints)."
 
 
 def rises_first(compared: Compared[Any]) -> Claim:
