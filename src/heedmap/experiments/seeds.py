@@ -73,9 +73,9 @@ def seed_mean(values: Sequence[float], digits: int = 3, *, share: bool = False) 
     if not defined:
         return "–"
     low, high = mean_interval(defined)
-    if share:
-        low, high = max(0.0, low), min(1.0, high)
     text = f"{np.mean(defined):.{digits}f}"
     if not math.isnan(low):
+        if share:
+            low, high = max(0.0, low), min(1.0, high)
         text += f" [{low:.{digits}f}, {high:.{digits}f}]"
     return text if len(defined) == len(values) else f"{text}, {len(defined)} of {len(values)}"

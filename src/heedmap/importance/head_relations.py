@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -42,7 +42,7 @@ class Predictions:
 
     predicted: NDArray[np.int16]  # (W, P)
     true: NDArray[np.int16]
-    relation: NDArray[np.str_]
+    relation: Shaped[np.ndarray, " W"]  # of texts
     sentence: NDArray[np.int64]
 
     @property
@@ -52,7 +52,7 @@ class Predictions:
 
     @classmethod
     def of(
-        cls, trees: Sequence[DependencyTree], attention: Iterable[Float[Tensor, "K T T"]]
+        cls, trees: Sequence[DependencyTree], attention: Iterable[Float[Tensor, "K _ _"]]
     ) -> "Predictions":
         """Predict the heads of all words but roots and punctuation; there must be at least one."""
         predicted, true, relations, sentences = [], [], [], []
