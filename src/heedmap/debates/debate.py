@@ -177,6 +177,9 @@ def _run(
             states[name] = State(None, "still to run" if name in wanted else "left out by --parts")
     seconds = _forecast([parts[name] for name in running], subject, settings.budget, workers)
     begun, stopped = time.monotonic(), dict[str, str]()
+    result = Debate(folder, settings, states)  # of the parts as they stand
+    if not running:
+        write(folder, page_of(result))
     for number, name in enumerate(running):
         part = parts[name]
         with portion(seconds[name] / max(sum(seconds.values()), 1e-9), name), _noted(name, stopped):
@@ -185,7 +188,6 @@ def _run(
             part.run(subject, part.place(folder), options, how)
         reason = f"stopped: {stopped[name]}" if name in stopped else ""
         states[name] = State(None if reason else part.read(part.place(folder)), reason)
-        result = Debate(folder, settings, states)
         write(folder, page_of(result))
         if number + 1 < len(running):
             left = sum(seconds[other] for other in running[number + 1 :])
@@ -193,9 +195,7 @@ def _run(
     if running:
         took = span(time.monotonic() - begun)
         note(f"It took {took}; the forecast was {span(sum(seconds.values()))}.")
-    finished = Debate(folder, settings, states)
-    write(folder, page_of(finished))
-    return finished
+    return result
 
 
 @contextmanager

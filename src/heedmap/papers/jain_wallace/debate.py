@@ -4,14 +4,19 @@ from pathlib import Path
 from typing import Any
 
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
-from heedmap.papers.jain_wallace.paper import PAPER, reproduce
+from heedmap.papers.jain_wallace.paper import (
+    GRID_ENCODERS,
+    GRID_SCORES,
+    INSTANCES,
+    PAPER,
+    SEEDS,
+    reproduce,
+)
 from heedmap.papers.kit.debate_part import DebateInput, Options, Part
 from heedmap.papers.kit.result import Result
 from heedmap.papers.kit.timing import Timer
 from heedmap.training.log_odds import has_log_odds
 
-SEEDS, INSTANCES = 3, 2000  # of `reproduce`
-ENCODERS, SCORES = ("lstm", "average", "cnn"), ("additive", "dot")
 VARIANTS = 3  # that are trained per seed, besides the cell that they are compared with
 
 
@@ -25,8 +30,8 @@ def _seconds(subject: DebateInput, options: Options, timer: Timer) -> float:
     cells = [
         timer.training(encoder=encoder, score=score, **settings)
         + timer.audit(instances, encoder=encoder, score=score, **settings)
-        for encoder in ENCODERS
-        for score in SCORES
+        for encoder in GRID_ENCODERS
+        for score in GRID_SCORES
     ]
     seconds = timer.side_by_side(cells * seeds)
     if has_log_odds(subject.corpus):

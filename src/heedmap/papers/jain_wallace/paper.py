@@ -57,6 +57,8 @@ from heedmap.training.log_odds import has_log_odds
 from heedmap.training.sweep import processes
 
 MOST_SEEDS = 10_000
+GRID_ENCODERS, GRID_SCORES = ("lstm", "average", "cnn"), ("additive", "dot")
+SEEDS, INSTANCES = 3, 2000
 
 
 def reproduce(
@@ -64,13 +66,13 @@ def reproduce(
     *,
     data: Path | None = None,
     hub: bool = False,
-    encoders: Sequence[str] = ("lstm", "average", "cnn"),
-    scores: Sequence[str] = ("additive", "dot"),
-    seeds: int = 3,
+    encoders: Sequence[str] = GRID_ENCODERS,
+    scores: Sequence[str] = GRID_SCORES,
+    seeds: int = SEEDS,
     rules: str = "paper",
     train_texts: int | None = None,
     test_texts: int | None = None,
-    instances: int = 2000,
+    instances: int = INSTANCES,
     vectors: Path | None = None,
     epochs: int | None = None,
     baselines: bool = False,

@@ -1,7 +1,8 @@
-"""What the tasks of translators share: samples of pairs of sentences, padded batches of sub-words, and BLEU."""
+"""What the tasks of translators share: samples of sentences, sub-words in padded batches, notes, BLEU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +11,12 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedmap.data.parallel import Pairs
+from heedmap.data.parallel import Pairs, Parallel
 from heedmap.data.pieces import Pieces
+from heedmap.files import manifest
+from heedmap.papers.kit.parts import left_out_of
 
+PIECES = "pieces.json"
 NO_TARGET = -1  # the target of padding, which the cross entropy leaves out
 
 
@@ -22,6 +26,28 @@ def sampled(pairs: Pairs, limit: int | None) -> Pairs:
         return pairs
     rng = np.random.default_rng(0)
     return pairs.take(np.sort(rng.choice(len(pairs), limit, replace=False)))
+
+
+def learned_pieces(folder: Path, train: Pairs, vocabulary: int) -> Pieces:
+    """Return the sub-words of a reproduction: learned from its training pairs, or read where they are kept.
+
+    Raises:
+        InputError: the file was changed.
+    """
+    if not (folder / PIECES).exists():
+        sides = (words for side in (train.source, train.target) for words in side)
+        manifest.write(folder / PIECES, Pieces.learned(sides, vocabulary).json())
+    return kept_pieces(folder)
+
+
+def kept_pieces(folder: Path) -> Pieces:
+    """Read the sub-words that a reproduction has learned.
+
+    Raises:
+        InputError: the file was changed.
+    """
+    manifest.check(folder / PIECES)
+    return Pieces.read(folder / PIECES)
 
 
 def padded(sequences: Sequence[Sequence[int]], value: int) -> Int[Tensor, "B T"]:
@@ -94,6 +120,19 @@ def about_gold(gold: Pairs, train: Pairs) -> list[str]:
     return [
         f"Links by people: {len(gold)} other sentences, of whose words {new:.0%} are not in the sentences "
         "trained on (as sub-words they are read all the same)."
+    ]
+
+
+def notes_on_pairs(
+    corpus: Parallel, train: Pairs, source: str, target: str, gold: Pairs | None
+) -> list[str]:
+    """Return the notes on a reproduction's sentences: how many, of which languages, what was left out."""
+    held_out = ", ".join(f"{name} {len(corpus.splits[name])}" for name in ("dev", "test"))
+    return [
+        f"Pairs of {corpus.name}, {source} to {target}: train {len(train)} of "
+        f"{len(corpus.splits['train'])}, {held_out}.",
+        *left_out_of(corpus.left_out, "Left out"),
+        *(about_gold(gold, train) if gold is not None else []),
     ]
 
 

@@ -118,7 +118,7 @@ class Lu(CellReproduction[LuSettings]):
         numbers = [*self.by_seed(quantity, fusion, map, layer, column_read).values()]
         if column == "value" or not numbers:
             return seed_mean(numbers, digits)
-        return seed_mean([float(np.mean(numbers))], digits)
+        return f"{np.mean(numbers):.{digits}f}"
 
     def maps(self, quantity: str) -> list[tuple[str, str]]:
         """Return the fusions and maps of which there is a number."""

@@ -14,12 +14,19 @@ import pyarrow as pa
 from heedmap.data.parallel import Pairs, Parallel
 from heedmap.data.pieces import Pieces
 from heedmap.errors import check_installed
-from heedmap.files import manifest
 from heedmap.models.transformer_translator import TranslatorSettings
-from heedmap.papers.kit.parts import ABOUT, Row, left_out_of
+from heedmap.papers.kit.parts import ABOUT, Row
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.reproduction import Cell, Experiment, Modules, check_distinct
-from heedmap.papers.kit.translators import Encoded, about_gold, bleu, cased_as, sampled
+from heedmap.papers.kit.translators import (
+    PIECES,
+    Encoded,
+    bleu,
+    cased_as,
+    learned_pieces,
+    notes_on_pairs,
+    sampled,
+)
 from heedmap.papers.lu.calibration import CalibratedTranslator
 from heedmap.papers.lu.measures import alignment, measure, skill, weights_read
 from heedmap.papers.lu.numbers import Lu
@@ -33,7 +40,6 @@ from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
 from heedmap.training.sweep import processes
 
-PIECES = "pieces.json"
 SCHEMA = pa.schema(
     [
         ("fusion", pa.string()), ("seed", pa.int64()), ("quantity", pa.string()), ("map", pa.string()),
@@ -105,27 +111,15 @@ def reproduce(
         settings,
         overwrite=overwrite,
         name=corpus.name,
-        notes=_notes(corpus, train, settings, gold),
+        notes=notes_on_pairs(corpus, train, source, target, gold),
     ) as reproduction:
-        sides = (words for side in (train.source, train.target) for words in side)
-        pieces = Pieces.learned(sides, settings.vocabulary)
-        manifest.write(reproduction.folder / PIECES, pieces.json())
+        pieces = learned_pieces(reproduction.folder, train, settings.vocabulary)
         encoded = {
             "train": Encoded.of(train, pieces),
             **{name: Encoded.of(corpus.splits[name], pieces) for name in ("dev", "test")},
         }
         shared = Shared(settings, encoded, corpus.splits["test"], gold, pieces.json())
         return EXPERIMENT.run(reproduction, partial(compute, shared=shared), workers=workers)
-
-
-def _notes(corpus: Parallel, train: Pairs, settings: LuSettings, gold: Pairs | None) -> list[str]:
-    held = ", ".join(f"{name} {len(corpus.splits[name])}" for name in ("dev", "test"))
-    return [
-        f"Pairs of {corpus.name}, {settings.source} to {settings.target}: train {len(train)} of "
-        f"{len(corpus.splits['train'])}, {held}.",
-        *left_out_of(corpus.left_out, "Left out"),
-        *(about_gold(gold, train) if gold is not None else []),
-    ]
 
 
 def compute(cell: Cell, checkpoints: Path, *, shared: Shared) -> tuple[list[Row], Modules]:

@@ -23,15 +23,24 @@ from heedmap.files import manifest
 from heedmap.files.manifest import remove
 from heedmap.models.beam_search import translate
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
-from heedmap.papers.kit.parts import ABOUT, Row, left_out_of
+from heedmap.papers.kit.parts import ABOUT, Row
 from heedmap.papers.kit.reproduction import Cell, Experiment, Modules
-from heedmap.papers.kit.translators import Encoded, about_gold, bleu, cased_as, sampled
+from heedmap.papers.kit.translators import (
+    PIECES,
+    Encoded,
+    bleu,
+    cased_as,
+    kept_pieces,
+    learned_pieces,
+    notes_on_pairs,
+    sampled,
+)
 from heedmap.papers.snell.alignment import error_rates
 from heedmap.papers.snell.attraction import MODELS, SCHEMA, rows_of_seed, seed_cells
 from heedmap.papers.snell.per_position import experiments
 from heedmap.papers.snell.records import padded, record_of
 from heedmap.papers.snell.settings import TranslationSettings
-from heedmap.papers.snell.translation_result import PIECES, Translation, result
+from heedmap.papers.snell.translation_result import Translation, result
 from heedmap.papers.snell.translation_task import (
     TranslationObjective,
     TranslationRecorder,
@@ -99,13 +108,10 @@ def reproduce(
         settings,
         overwrite=overwrite,
         name=corpus.name,
-        notes=_notes(corpus, train, settings, gold),
+        notes=notes_on_pairs(corpus, train, source, target, gold),
     ) as reproduction:
         folder = reproduction.folder
-        if not (folder / PIECES).exists():
-            sides = (words for side in (train.source, train.target) for words in side)
-            manifest.write(folder / PIECES, Pieces.learned(sides, settings.vocabulary).json())
-        pieces = _pieces(folder)
+        pieces = learned_pieces(folder, train, settings.vocabulary)
         dev = Encoded.of(corpus.splits["dev"], pieces)
         encoded, held_out = Encoded.of(train, pieces), Encoded.of(test, pieces)
         run_jobs(
@@ -138,18 +144,6 @@ def reproduce(
         return EXPERIMENT.run(reproduction, compare, workers=1)
 
 
-def _notes(
-    corpus: Parallel, train: Pairs, settings: TranslationSettings, gold: Pairs | None
-) -> list[str]:
-    held = ", ".join(f"{name} {len(corpus.splits[name])}" for name in ("dev", "test"))
-    return [
-        f"Pairs of {corpus.name}, {settings.source} to {settings.target}: train {len(train)} of "
-        f"{len(corpus.splits['train'])}, {held}.",
-        *left_out_of(corpus.left_out, "Left out"),
-        *(about_gold(gold, train) if gold is not None else []),
-    ]
-
-
 def _initial(settings: TranslationSettings, kind: str, symbols: int, seed: int) -> EncoderDecoder:
     with seeded(seed):
         return EncoderDecoder(
@@ -165,11 +159,6 @@ def _initial(settings: TranslationSettings, kind: str, symbols: int, seed: int) 
             ),
             symbols,
         )
-
-
-def _pieces(folder: Path) -> Pieces:
-    manifest.check(folder / PIECES)
-    return Pieces.read(folder / PIECES)
 
 
 def _folder(folder: Path, cell: Cell) -> Path:
@@ -193,7 +182,7 @@ def run(
         remove(checkpoint)  # of a call that was killed before it did
         return
     train, dev, test = splits
-    pieces = _pieces(folder)
+    pieces = kept_pieces(folder)
     model = _initial(settings, cell["kind"], len(pieces), cell["seed"])
     objective = TranslationObjective(
         model, train, dev,

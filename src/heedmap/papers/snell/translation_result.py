@@ -7,6 +7,7 @@ from functools import cached_property
 from heedmap.data.pieces import Pieces
 from heedmap.experiments.seeds import seed_mean
 from heedmap.papers.kit.result import Result, Table, changed_settings
+from heedmap.papers.kit.translators import PIECES
 from heedmap.papers.snell.attraction import Compared
 from heedmap.papers.snell.classification_result import account
 from heedmap.papers.snell.per_position import EPSILON, PERMUTATIONS, SENTENCES
@@ -15,7 +16,6 @@ from heedmap.papers.snell.settings import TranslationSettings
 from heedmap.papers.snell.translation_task import RECORDED
 from heedmap.report.wording import plural
 
-PIECES = "pieces.json"
 WORDS = {
     "vocabulary": "{} sub-words",
     "size": "{} units in each direction and in a word vector",
