@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from heedmap.data.pieces import Pieces
-from heedmap.experiments.seeds import seed_mean
+from heedmap.experiments.seeds import over_seeds, seed_mean
 from heedmap.papers.kit.result import Result, Table, changed_settings
 from heedmap.papers.kit.translators import PIECES
 from heedmap.papers.snell.attraction import Compared
@@ -105,8 +105,8 @@ def _skill_table(translation: Translation) -> Table:
         kinds,
         {
             "attention": lambda kind: translation.learned.marked(*kinds[kind]),
-            "next sub-word": lambda kind: seed_mean(
-                translation.values(f"accuracy {kind}", "final"), share=True
+            "next sub-word": lambda kind: over_seeds(
+                translation.values(f"accuracy {kind}", "final")
             ),
             "published": lambda kind: (
                 published if translation.dataset and kind == "learned" else "–"
@@ -127,10 +127,7 @@ def _alignment_table(translation: Translation) -> Table:
     lines = [
         [
             words,
-            *(
-                seed_mean(translation.values(f"AER {name}", choice), share=True)
-                for choice in choices
-            ),
+            *(over_seeds(translation.values(f"AER {name}", choice)) for choice in choices),
         ]
         for name, words in MAPS.items()
         if choices
