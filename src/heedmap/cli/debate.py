@@ -21,7 +21,7 @@ def debate_command(
     budget: Annotated[
         Any,
         typer.Option(
-            help="Size of the trainings: quick for minutes, or paper for the papers' own, which take hours.",
+            help="Size of the trainings: quick for minutes, or paper for that of `heedmap reproduce`: hours.",
             **opt.one_of(*BUDGETS),
         ),
     ] = "quick",

@@ -60,8 +60,8 @@ def debate(
     Args:
         data: as for `heedmap.load`, or a corpus from there.
         labels, queries: of a list of texts, one for each.
-        budget: `quick` for small trainings, some minutes on a CPU; `paper` for the papers' own numbers of seeds
-            and epochs, which take hours.
+        budget: `quick` for small trainings, some minutes on a CPU; `paper` for the sizes that
+            `heedmap reproduce` takes by default, which take hours.
         parts: what to run, by name; all that apply by default. What earlier calls finished stays on the page.
         forbidden: impermissible words: "he,she,...", or a file of them; by default those that speak most for
             each class in the training texts.

@@ -208,10 +208,10 @@ def page_of(debate: Debate, start: Path = Path()) -> Result:
 
 def _budget(debate: Debate) -> str:
     if debate.settings.budget == "paper":
-        return "Budget: paper, the papers' own numbers of seeds and epochs."
+        return "Budget: paper, the sizes that `heedmap reproduce` takes by default."
     return (
         "Budget: quick, with fewer seeds, epochs and test texts than the papers, so that more claims stay "
-        "undecided; --budget paper takes theirs. Each part's page says how it differs."
+        "undecided; --budget paper takes more. Each part's page says how it differs."
     )
 
 
