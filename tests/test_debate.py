@@ -145,7 +145,7 @@ def test_the_time_is_said_before_anything_is_trained(recorded, tmp_path, heedmap
     said = heedmap("debate", "--data", path, "--out", tmp_path / "o", "--workers", "1")
     assert said.code == 0, said.err
     assert "first: about 60 s. Is it?" in said.err
-    assert "All will take about 2 min in 1 process" in said.err
+    assert "All will take about 2 min with 1 worker" in said.err
     assert "the forecast was 2 min" in said.err
     assert "survives" in said.out
 
