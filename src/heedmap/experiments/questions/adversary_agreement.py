@@ -177,7 +177,7 @@ def agreements(compared: pa.Table, total: int) -> list[Agreement]:
         Agreement(
             str(kind),
             str(direction),
-            float(strength),
+            float(part["strength"].iloc[0]),
             float(part["dev_tvd"].iloc[0]),
             float(part["dev_jsd"].iloc[0]),
             {
@@ -186,7 +186,7 @@ def agreements(compared: pa.Table, total: int) -> list[Agreement]:
                 if name.startswith(("tau_", "mass_"))
             },
         )
-        for (kind, direction, strength), part in frame.groupby(
+        for (kind, direction, _), part in frame.groupby(
             ["model", "direction", "strength"], sort=False, dropna=False
         )
     ]
@@ -252,7 +252,7 @@ def _finding(results: Results, models: list[Agreement], measure: str) -> Finding
         f"{mean(model.numbers[f'mass_shuffled_{measure}']):.2f})"
         for name, model in (("it has", chosen), ("the control", control), ("this model", run))
     ).replace("-", "−")
-    name = MEASURE_NAMES[measure]
+    name = MEASURE_NAMES[measure].removeprefix("the ")
     who = "of those that answer close on dev" if close else "none answers close on dev; of all,"
     values = chosen.numbers[column]
     not_sampled = np.ones(len(results.short), dtype=bool)
@@ -262,8 +262,8 @@ def _finding(results: Results, models: list[Agreement], measure: str) -> Finding
         "tau",
         np.where(results.short, np.nan, values),
         {"not sampled": not_sampled, "undefined: one token": results.short},
-        topic=f"a trained adversary against its own {name.removeprefix('the ')}",
-        question=f"Is an adversary's map anti-correlated with its own {name.removeprefix('the ')}?",
+        topic=f"a trained adversary against its own {name}",
+        question=f"Is an adversary's map anti-correlated with its own {name}?",
         measure=f"mean Kendall tau-b of the map of {name_of(chosen)} ({SEED}) with its own {name}",
         meaning=f"{word(chosen) if trained else 'no adversary was trained'}; {who} the one that attends most "
         "differently there",
