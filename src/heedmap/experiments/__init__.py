@@ -12,8 +12,8 @@ QUESTIONS = Path(__file__).with_name("questions")
 def summaries(*, retraining: bool = False) -> dict[str, str]:
     """Return each experiment module's question: its docstring's first line, read without importing it.
 
-    `retraining`: of those that train further models, which have `variants`, their own or another question's; else of the others. A
-    question has the name of its table; one with several tables has its module's.
+    `retraining`: of those that train further models, which have `variants`; else of the others. A question
+    has the name of its table; one with several tables has its module's.
     """
     questions = {}
     # Read as text: importing the questions would load torch to print a help page.
