@@ -329,8 +329,9 @@ def test_pairs_are_asked_what_applies_to_them():
     run = train(small_pairs(), **SIZES)
     found = retrain(run, seeds=2, lambdas=(0.5,), adversary_epochs=2, workers=1)
     asked = set(found.tables) & set(questions())
-    assert asked == {"necessity", "stability", "trained_adversary"}
-    with refused("guidance", "deception", "necessity, stability, trained_adversary"):
+    asked_of_pairs = ("necessity", "stability", "trained_adversary", "adversary_agreement")
+    assert asked == {*asked_of_pairs}
+    with refused("guidance", "deception", ", ".join(asked_of_pairs)):
         retrain(run, ("guidance",), workers=1)
 
 
@@ -338,7 +339,9 @@ def test_models_of_sentences_are_asked_what_applies_to_them():
     corpus = load("reviews", tokenizer="sentences", train_texts=60, test_texts=20)
     run = train(corpus, **SIZES | {"encoder": "none", "epochs": 1})
     found = retrain(run, seeds=2, lambdas=(0.5,), adversary_epochs=1, workers=1)
-    assert set(found.tables) & set(questions()) == {"necessity", "stability", "trained_adversary"}
+    assert set(found.tables) & set(questions()) == {
+        "necessity", "stability", "trained_adversary", "adversary_agreement",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -512,7 +512,10 @@ class RetrainSettings(Settings):
 
 
 class RunSettings(Settings):
-    """One run: data, model, training, and the audit if there is one."""
+    """One run: data, model, training, and the audit if there is one.
+
+    `variant` names a model that another training than `train` alone made, such as an adversary.
+    """
 
     version: Literal[1] = 1
     fingerprint: str
@@ -520,6 +523,7 @@ class RunSettings(Settings):
     model: ModelSettings | TransformerSettings
     train: TrainSettings | FineTuneSettings | None = None
     audit: AuditSettings | None = None
+    variant: str | None = None
 
     def to_toml(self) -> str:
         """Return the text of settings.toml, without values that are None."""

@@ -54,6 +54,15 @@ def audit_command(
             "--retrain", help="Train further models too, to compare (see `heedmap retrain`)."
         ),
     ] = False,
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            "--variant",
+            help="Audit a model that `heedmap retrain` trained in --run, by the name that `heedmap list RUN` "
+            "shows; it becomes a run of its own. [--out; RUN-NAME]",
+            show_default=False,
+        ),
+    ] = None,
     fail_on: Annotated[
         str | None,
         typer.Option(
@@ -77,6 +86,8 @@ def audit_command(
             "expected either --data (with --model: a classifier to audit on it; without: to train on) or "
             "--run (a trained run's folder)"
         )
+    if variant is not None and run is None:
+        raise InputError("--variant: expected --run too: the run that it was trained for")
     options = given.of(AuditSettings)
     AuditSettings.of(**options)  # report a wrong value before the training
     if run is not None:
@@ -86,7 +97,12 @@ def audit_command(
         with working("opening the run"):
             from heedmap.runs.open import open_run
 
-            opened = open_run(run)
+            opened = open_run(run, variant=variant)
+        if variant is not None:
+            from heedmap.runs.variant_folder import keep_variant
+
+            place = out or DefaultPlace(run.with_name(f"{run.name}-{variant}"))
+            opened = keep_variant(opened, place, overwrite)
         _audit(opened, as_json, fail_on, retrain, overwrite=overwrite, **options)
     elif model is not None:
         given.allow(

@@ -21,7 +21,10 @@ def list_command(
     root: Annotated[Path, typer.Argument(help="Folder to search.")] = DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """List runs with date, accuracy, answer and folder, and calibrations and reproductions."""
+    """List runs with date, accuracy, answer and folder, and calibrations and reproductions.
+
+    Of a single run's folder, list its variants too: the models that `heedmap retrain` trained there.
+    """
     from heedmap.errors import InputError
     from heedmap.runs.listing import describe, list_runs
 
@@ -46,6 +49,12 @@ def list_command(
         line = "  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True))
         # A path stays whole, to be copied; what comes after it may be cut.
         say(f"{line}  {description}"[: columns and max(columns, len(line.rstrip()))].rstrip())
+    if len(entries) == 1 and entries[0].variants:
+        say(
+            "Variants that `heedmap retrain` trained, for `heedmap audit --run RUN --variant NAME`:"
+        )
+        for name in entries[0].variants:
+            say(f"  {name}")
 
 
 def _row(entry: "Entry") -> tuple[str, ...]:

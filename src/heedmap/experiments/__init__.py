@@ -12,15 +12,15 @@ QUESTIONS = Path(__file__).with_name("questions")
 def summaries(*, retraining: bool = False) -> dict[str, str]:
     """Return each experiment module's question: its docstring's first line, read without importing it.
 
-    `retraining`: of those that train further models, which have a function `variants`; else of the others. A
-    question has the name of its table; one with several tables has its module's.
+    `retraining`: of those that train further models, which have `variants`; else of the others. A question
+    has the name of its table; one with several tables has its module's.
     """
     questions = {}
     # Read as text: importing the questions would load torch to print a help page.
     for module in pkgutil.iter_modules([str(QUESTIONS)]):
         tree = ast.parse((QUESTIONS / f"{module.name}.py").read_text("utf-8"))
         trains = any(
-            isinstance(node, ast.FunctionDef) and node.name == "variants" for node in tree.body
+            isinstance(node, ast.keyword) and node.arg == "variants" for node in ast.walk(tree)
         )
         if trains == retraining:
             names = _tables(tree)

@@ -54,6 +54,8 @@ def source_identity(source: str) -> str:
 def settings_hash(settings: RunSettings) -> str:
     """Return a hash of all settings but the places of data and model, which may move."""
     values = settings.model_dump(mode="json")
+    if settings.variant is None:  # as before there were any
+        del values["variant"]
     for place in PLACES:
         part, name = place.split(".")
         (values.get(part) or {}).pop(name, None)

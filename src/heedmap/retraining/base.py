@@ -115,6 +115,8 @@ class Base:
             "dev": trained.scores[trained.best_epoch],
             "epoch": trained.best_epoch + 1,
             "epochs": len(trained.scores),
+            "variant": asdict(variant),
+            "training": asdict(trained),
         }
         columns = {
             "row": range(len(self.test)),

@@ -96,11 +96,18 @@ def _weights_of(variant: Variant, split: Split, base: Base) -> Ragged:
     return read(model, model.encoded(split.texts, split.labels))[1]
 
 
-def trained_model(variant: Variant, base: Base) -> AttentionClassifier:
-    """Return a variant that is trained already."""
-    settings, splits = settings_of(variant, base), base.splits_of(variant)
+def trained_model(variant: Variant, base: Base, score: str = "") -> AttentionClassifier:
+    """Return a variant that is trained already.
+
+    `score`: a score without parameters, by which it reads instead of its own, of one that was guided.
+    """
+    settings = settings_of(replace(variant, score=score or variant.score), base)
+    splits = base.splits_of(variant)
     corpus = replace(base.corpus, splits={**base.corpus.splits, "train": splits[0]})
     model, _, _ = init_model(corpus, settings, kind_for(corpus))
     tensors = load_file(base.path(variant).with_suffix(".safetensors"))
-    model.load_state_dict({name.removeprefix("model."): value for name, value in tensors.items()})
+    weights = {name.removeprefix("model."): value for name, value in tensors.items()}
+    if score:  # its own was never trained
+        weights = {name: value for name, value in weights.items() if not name.startswith("score.")}
+    model.load_state_dict(weights)
     return model.eval().requires_grad_(False)

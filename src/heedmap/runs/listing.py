@@ -19,7 +19,7 @@ class Entry:
 
     `state`: audited, audit stopped, trained, training stopped, calibration, reproduction, or unreadable; `why`
     it is. `answer`: yes, no or cannot tell, of an audited run; `accuracy` on its audited texts. `changed`: the
-    day of its latest result.
+    day of its latest result. `variants` are the names of the models that `heedmap retrain` trained there.
     """
 
     folder: Path
@@ -31,6 +31,7 @@ class Entry:
     answer: str | None = None
     accuracy: float | None = None
     why: str | None = None
+    variants: tuple[str, ...] = ()
 
 
 def list_runs(root: Path) -> list[Path]:
@@ -53,10 +54,12 @@ def describe(folder: Path) -> Entry:
     except InputError as error:
         return Entry(folder, "unreadable", _day(folder / SETTINGS), why=str(error))
     common = (_day(folder / SETTINGS), settings.data.source, _model_name(settings), _seed(settings))
+    variants = tuple(sorted({path.stem for path in run.retrained.glob("*/*.parquet")}))
     if settings.train is not None and not is_trained(run, settings):
         return Entry(folder, "training stopped", *common)
     if findings is None:
-        return Entry(folder, "trained" if settings.audit is None else "audit stopped", *common)
+        state = "trained" if settings.audit is None else "audit stopped"
+        return Entry(folder, state, *common, variants=variants)
     accuracy = {finding["key"]: finding["value"] for finding in findings["findings"]}.get("skill")
     return Entry(
         folder,
@@ -65,6 +68,7 @@ def describe(folder: Path) -> Entry:
         *common[1:],
         answer=findings["bottom_line"]["answer"],
         accuracy=accuracy,
+        variants=variants,
     )
 
 
@@ -81,4 +85,5 @@ def _model_name(settings: RunSettings) -> str:
     model = settings.model
     if isinstance(model, TransformerSettings):
         return f"{Path(model.source).name}, {model.view} of layer {model.layer}"
-    return f"{model.encoder} {model.score} {model.normaliser}"
+    name = f"{model.encoder} {model.score} {model.normaliser}"
+    return name if settings.variant is None else f"{name}, {settings.variant}"

@@ -38,11 +38,17 @@ if TYPE_CHECKING:
     from heedmap.huggingface.from_memory import Loaded
 
 
-def open_run(folder: str | Path) -> Run:
+def open_run(folder: str | Path, *, variant: str | None = None) -> Run:
     """Open a finished run from its folder; the corpus is read again from its source.
 
+    Args:
+        folder: of the run.
+        variant: the name of a model that `heedmap.retrain` trained there (`heedmap list FOLDER` shows the
+            names), to be opened instead, without a folder.
+
     Raises:
-        InputError: no run there, not fully trained, damaged, or its corpus or its model has changed.
+        InputError: no run there, not fully trained, damaged, or its corpus or its model has changed; no such
+            variant, or one that is no run by itself.
     """
     run_folder = RunFolder(folder)
     settings = run_folder.settings(moved=True)
@@ -53,7 +59,11 @@ def open_run(folder: str | Path) -> Run:
     else:
         run = _open_existing(run_folder, settings)
     run_folder.check_unchanged(settings)
-    return run
+    if variant is None:
+        return run
+    from heedmap.runs.variants import open_variant  # imports all experiments
+
+    return open_variant(run, variant)
 
 
 @takes(RAW_TEXTS, TransformerSettings)

@@ -71,6 +71,11 @@ def retrain(
             "train one with `heedmap train`"
         )
     asked_questions = _questions(names, retrainable(model, texts), retrain_settings)
+    if run.settings.variant is not None:
+        raise InputError(
+            f"{run.name}: expected a run, got a variant of one ({run.settings.variant}), whose training the "
+            "further ones would not repeat; retrain the run itself"
+        )
     if isinstance(train, FineTuneSettings):
         from heedmap.retraining.restricted import check
 

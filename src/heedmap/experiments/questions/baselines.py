@@ -38,6 +38,7 @@ from heedmap.importance.leave_one_out import logits_without_each, logits_without
 from heedmap.kendall import tau_against
 from heedmap.measures import levelled
 from heedmap.models.trace import Model, Trace
+from heedmap.settings import AuditSettings
 from heedmap.terminal.progress import portion, track
 
 SHUFFLES = 3  # per text; the texts are many
@@ -112,44 +113,48 @@ def baselines(context: AuditContext) -> pa.Table:
             other_heatmaps = _maps_of_other_seeds(context, rows, texts)
             if other_heatmaps:
                 alike = [
-                    _tau(trace.heatmap, levelled(other_heatmap, mask), mask)
+                    tau_of_map(trace.heatmap, levelled(other_heatmap, mask), mask)
                     for other_heatmap in other_heatmaps
                 ]
                 columns.put(rows, "tau_other_seed", torch.stack(alike).nanmean(0))
             for name in MEASURE_NAMES:
                 values = _padded([importance_lists[name][row].as_py() for row in rows], trace)
-                largest = _tau(_sorted(trace.heatmap, mask), _sorted(values, mask), mask)
+                largest = tau_of_map(ascending(trace.heatmap, mask), ascending(values, mask), mask)
                 columns.put(rows, f"tau_largest_{name}", largest)
                 if other_heatmaps:
-                    alike = [_tau(other_heatmap, values, mask) for other_heatmap in other_heatmaps]
+                    alike = [
+                        tau_of_map(other_heatmap, values, mask) for other_heatmap in other_heatmaps
+                    ]
                     columns.put(rows, f"tau_other_seed_{name}", torch.stack(alike).nanmean(0))
                     under = [
-                        _found(other_heatmap, values, mask) for other_heatmap in other_heatmaps
+                        share_under(other_heatmap, values, mask) for other_heatmap in other_heatmaps
                     ]
                     columns.put(rows, f"mass_other_seed_{name}", torch.stack(under).mean(0))
             for kind, weightings in track(list(_drawn(context, trace)), (SHUFFLES + 2, 1)):
                 heat = context.model.to_heatmap(trace, weightings)
                 slow = kind == "shuffled"
-                for name, importance, signed in _under(
-                    context, batch, trace, texts, weightings, slow=slow
+                for name, importance, signed in importance_under(
+                    context.model, settings, batch, trace, texts, weightings, slow=slow
                 ):
                     heatmaps = heat[: len(importance)]
                     pairs = zip(heatmaps, importance, strict=True)
-                    taus = torch.stack([_tau(*pair, mask) for pair in pairs])
-                    columns.put(rows, f"tau_{kind}_{name}", _mean(taus, trace))
+                    taus = torch.stack([tau_of_map(*pair, mask) for pair in pairs])
+                    columns.put(rows, f"tau_{kind}_{name}", mean_over_orders(taus, trace))
                     if slow:
-                        importance_mass = _found(heatmaps, importance, mask)
-                        columns.put(rows, f"mass_{kind}_{name}", _mean(importance_mass, trace))
+                        importance_mass = share_under(heatmaps, importance, mask)
+                        columns.put(
+                            rows, f"mass_{kind}_{name}", mean_over_orders(importance_mass, trace)
+                        )
                     if slow and signed is not None:
                         mass = _mass_against(heatmaps, signed, mask)
-                        columns.put(rows, f"against_{kind}", _mean(mass, trace))
+                        columns.put(rows, f"against_{kind}", mean_over_orders(mass, trace))
     with portion(0.2), randomised(context.model, context.torch_generator("randomised")):
         for batch in context.batches_of(rows_asked, shares=GRADIENT_SHARE):
             trace = context.model.trace(batch)
             rows = batch.rows.tolist()
             texts = [context.texts[row] for row in rows]
-            for name, values in _importances_of_twin(context, batch, trace, texts):
-                columns.put(rows, f"tau_twin_{name}", _tau(trace.heatmap, values, trace.mask))
+            for name, values in importance_of(context.model, settings, batch, trace, texts):
+                columns.put(rows, f"tau_twin_{name}", tau_of_map(trace.heatmap, values, trace.mask))
     return text_table(context, columns.arrays())
 
 
@@ -186,15 +191,16 @@ def _drawn(context: AuditContext, trace: Trace) -> Iterator[tuple[str, Float[Ten
     yield "random", dirichlet(trace.attention, trace.support, rngs).unsqueeze(0)
 
 
-def _mean(values: Float[Tensor, "S B"], trace: Trace) -> Float[Tensor, " B"]:
+def mean_over_orders(values: Float[Tensor, "S B"], trace: Trace) -> Float[Tensor, " B"]:
     """Return the mean over the weightings drawn; of a text with fewer orders each order counts once."""
     counts = [min(count, len(values)) for count in orders(trace.support.sum(-1))]
     once = torch.arange(len(values)).unsqueeze(1) < torch.tensor(counts)
     return values.where(once.to(values.device), torch.nan).nanmean(0)
 
 
-def _under(
-    context: AuditContext,
+def importance_under(
+    model: Model,
+    settings: AuditSettings,
     batch: Batch,
     trace: Trace,
     texts: Sequence[Text],
@@ -206,7 +212,6 @@ def _under(
 
     Beside leave-one-out comes what the class that is predicted under the weights loses without each token.
     """
-    model, settings = context.model, context.settings
     logits = model.predict(trace, weightings)
     traces = [
         replace(trace, attention=weights, logits=under)
@@ -238,10 +243,10 @@ def _under(
     yield "integrated_gradients", values.unsqueeze(0), None
 
 
-def _importances_of_twin(
-    context: AuditContext, batch: Batch, trace: Trace, texts: Sequence[Text]
+def importance_of(
+    model: Model, settings: AuditSettings, batch: Batch, trace: Trace, texts: Sequence[Text]
 ) -> Iterator[tuple[str, Float[Tensor, "B T"]]]:
-    model, settings = context.model, context.settings
+    """Yield a model's gradient and leave-one-out under its own weights, as the audit asks them."""
     yield (
         "gradient",
         gradient_importance(
@@ -282,12 +287,12 @@ def _padded(lists: Sequence[Sequence[float] | None], trace: Trace) -> Float[Tens
     return values.to(trace.mask.device)
 
 
-def _sorted(values: Float[Tensor, "*b T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "*b T"]:
+def ascending(values: Float[Tensor, "*b T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "*b T"]:
     """Sort each text's values, the smallest first; padding stays last."""
     return values.masked_fill(~mask, torch.inf).sort(-1).values.masked_fill(~mask, 0.0)
 
 
-def _tau(
+def tau_of_map(
     left_values: Float[Tensor, "B T"], right_values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]
 ) -> Float[Tensor, " B"]:
     """Return tau-b per text; NaN where undefined."""
@@ -302,7 +307,7 @@ def _tau(
     return tau.masked_fill(~defined.cpu(), torch.nan)
 
 
-def _found(
+def share_under(
     heat: Float[Tensor, "*S B T"], values: Float[Tensor, "*S B T"], mask: Bool[Tensor, "B T"]
 ) -> Float[Tensor, "*S B"]:
     """Return Σ α m / Σ m; NaN where no token has any importance, or one is undefined."""

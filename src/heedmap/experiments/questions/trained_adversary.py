@@ -5,6 +5,7 @@ L = TVD − λ KL, for several λ and both directions of KL; λ = 0 is the contr
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -101,6 +102,24 @@ def _compared(context: AuditContext, variant: Variant, outcome: Outcome) -> pa.T
     )
 
 
+class Named(Protocol):
+    """What an adversary is named by."""
+
+    @property
+    def direction(self) -> str:
+        """Return which of the two maps comes first in KL."""
+
+    @property
+    def strength(self) -> float:
+        """Return λ."""
+
+
+def name_of(adversary: Named) -> str:
+    """Put λ and the direction of KL in words."""
+    divergence = "adversary ‖ base" if adversary.direction == "adversary" else "base ‖ adversary"
+    return f"λ {adversary.strength:g}, KL({divergence})"
+
+
 @dataclass(frozen=True)
 class Trained:
     """One adversary: its λ and direction, its means on dev, and the TVD and JSD of each audited text."""
@@ -115,8 +134,7 @@ class Trained:
     @property
     def name(self) -> str:
         """Put λ and the direction of KL in words."""
-        divergence = "adversary ‖ base" if self.direction == "adversary" else "base ‖ adversary"
-        return f"λ {self.strength:g}, KL({divergence})"
+        return name_of(self)
 
 
 def adversaries(trained: pa.Table) -> list[Trained]:
@@ -136,15 +154,21 @@ def adversaries(trained: pa.Table) -> list[Trained]:
     ]
 
 
+def answer_bound(results: Results) -> tuple[float, str]:
+    """Return the TVD up to which an adversary's answers on dev are close, and what it is, in words."""
+    change = results.optional("stability", "change")
+    if change is None:
+        return results.settings.epsilon, "the tolerance"
+    return mean(change), "as another seed does"
+
+
 def _findings(results: Results) -> list[Finding]:
     """Take the adversary that goes farthest on dev, of those that stay close; else the control."""
     models = adversaries(results.tables["trained_adversary"])
     control, long = models[0], ~results.short
-    change = results.optional("stability", "change")
-    bound = results.settings.epsilon if change is None else mean(change)
+    bound, allowed = answer_bound(results)
     close_models = [model for model in models[1:] if model.dev_tvd <= bound]
     shown_model = max(close_models, key=lambda model: model.dev_jsd) if close_models else control
-    allowed = "the tolerance" if change is None else "as another seed does"
     close = f"on dev within {bound:.3f} (TVD, {allowed})"
     seed_distance, answers = (
         noise(results),

@@ -1,0 +1,152 @@
+"""What `heedmap retrain` trained, opened as runs: the same answers and maps, kept, audited and explained."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from wording import refused
+
+import heedmap as hm
+from heedmap.data.batches import Ragged
+from heedmap.data.load import load
+from heedmap.experiments.variants import Adversary, Penalty, Variant
+from heedmap.files.tables import write_table
+from heedmap.retraining.base import base_of
+from heedmap.retraining.trainer import Trainer
+from heedmap.runs.folder import RunFolder
+from heedmap.runs.listing import describe
+from heedmap.runs.retrain import retrain
+from heedmap.runs.train import train
+from heedmap.runs.variant_folder import keep_variant
+from heedmap.settings import RetrainSettings
+
+SIZES = {"embedding_size": 8, "hidden_size": 8, "epochs": 2, "min_df": 1}
+OPENED = {
+    "adversary": Variant(1, adversary=Adversary(0.5, epochs=2)),
+    "twin": Variant(1, score="uniform"),
+    "seed": Variant(2, encoder="cnn"),
+    "guided by uniform weights": Variant(1, encoder="average", guide="uniform"),
+    "deceptive": Variant(1, penalty=Penalty(1.0, ("good",))),
+}
+REFUSED = {
+    "guided": Variant(1, encoder="average", guide="base"),
+    "removed": Variant(1, penalty=Penalty(0.0, ("good",), removed=True)),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run, and the names and outcomes of its variants."""
+    run = train(
+        load("reviews", train_texts=60, test_texts=20),
+        out=tmp_path_factory.mktemp("runs") / "run",
+        **SIZES,
+    )
+    folder = RunFolder(run.folder)
+    base = base_of(run.model, run.corpus, run.settings, run.corpus.splits["test"], folder.retrained)
+    trainer = Trainer(base, RetrainSettings.of(), workers=1)
+    variants = OPENED | REFUSED
+    outcomes = trainer.outcomes(list(variants.values()))
+    names = {key: base.path(trainer.base.plain(v)).stem for key, v in variants.items()}
+    return run, names, dict(zip(variants, outcomes, strict=True))
+
+
+@pytest.mark.parametrize("kind", OPENED)
+def test_a_variant_answers_and_attends_as_it_did_when_it_was_trained(made, kind, tmp_path):
+    run, names, outcomes = made
+    opened = hm.open_run(run.folder, variant=names[kind])
+    assert opened.folder is None
+    kept = keep_variant(opened, tmp_path / "variant", overwrite=False)
+    again = hm.open_run(tmp_path / "variant")
+    split = run.corpus.splits["test"]
+    for variant in (opened, kept, again):
+        batch = variant.model.batch(split.texts, range(len(split)))
+        trace = variant.model.trace(batch)
+        assert trace.logits.numpy() == pytest.approx(outcomes[kind].logits, abs=1e-5)
+        maps = Ragged([h[m].numpy() for h, m in zip(trace.heatmap, trace.mask, strict=True)])
+        for row in range(len(split)):
+            assert maps[row] == pytest.approx(outcomes[kind].attention[row], abs=1e-6)
+        assert variant.training == opened.training
+
+
+def test_a_folder_of_a_variant_is_kept_again_as_it_is_and_is_no_other(made, tmp_path):
+    run, names, _ = made
+    adversary = hm.open_run(run.folder, variant=names["adversary"])
+    place = tmp_path / "variant"
+    keep_variant(adversary, place, overwrite=False)
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    keep_variant(adversary, place, overwrite=False)
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    with refused(place, "other settings", "variant", "--overwrite"):
+        keep_variant(hm.open_run(run.folder, variant=names["twin"]), place, overwrite=False)
+    keep_variant(hm.open_run(run.folder, variant=names["twin"]), place, overwrite=True)
+    assert hm.open_run(place).settings.model.score == "uniform"
+
+
+def test_a_plain_variant_is_the_run_that_its_settings_make(made, tmp_path):
+    run, names, _ = made
+    opened = hm.open_run(run.folder, variant=names["twin"])
+    assert opened.settings.variant is None
+    trained = train(
+        load("reviews", train_texts=60, test_texts=20),
+        seed=1,
+        score="uniform",
+        out=tmp_path / "twin",
+        **SIZES,
+    )
+    kept = keep_variant(opened, tmp_path / "twin", overwrite=False)  # the same run is there
+    assert kept.training.scores == trained.training.scores
+
+
+def test_an_adversary_is_audited_and_explained_and_not_retrained(made, tmp_path):
+    run, names, _ = made
+    opened = hm.open_run(run.folder, variant=names["adversary"])
+    assert opened.settings.variant == names["adversary"]
+    kept = keep_variant(opened, tmp_path / "variant", overwrite=False)
+    audit = hm.audit(kept, permutations=5, progress=False)
+    assert audit.bottom_line.answer
+    tokens = run.corpus.splits["test"].tokens[0]
+    explanation = hm.explain(tmp_path / "variant", " ".join(tokens))
+    assert len(explanation.tokens) == len(tokens)
+    with refused(names["adversary"], "retrain the run itself"):
+        retrain(kept, workers=1)
+
+
+@pytest.mark.parametrize(("kind", "why"), [("guided", "its guide"), ("removed", "without")])
+def test_what_is_no_run_by_itself_is_refused_with_its_cause(made, kind, why):
+    run, names, _ = made
+    with refused(names[kind], why):
+        hm.open_run(run.folder, variant=names[kind])
+
+
+def test_names_are_listed_and_an_unknown_one_names_those_that_exist(made):
+    run, names, _ = made
+    assert set(names.values()) <= set(describe(run.folder).variants)
+    with refused("--variant adversary", names["adversary"], names["twin"]):
+        hm.open_run(run.folder, variant="adversary")
+
+
+def test_a_run_without_variants_says_what_trains_them(tmp_path):
+    run = train(load("reviews", train_texts=60, test_texts=20), out=tmp_path / "run", **SIZES)
+    with refused("--variant x", "none yet", "heedmap retrain"):
+        hm.open_run(run.folder, variant="x")
+
+
+def test_an_outcome_of_an_earlier_version_is_read_and_not_opened(made, tmp_path):
+    run, names, outcomes = made
+    copy = tmp_path / "run"
+    shutil.copytree(run.folder, copy)
+    (path,) = copy.glob(f"retrained/*/{names['adversary']}.parquet")
+    table = pq.read_table(path)
+    about = json.loads(table.schema.metadata[b"about"])
+    about = {key: about[key] for key in ("dev", "epoch", "epochs")}
+    write_table(path, table.replace_schema_metadata({"about": json.dumps(about)}))
+    opened = hm.open_run(copy)
+    test = opened.corpus.splits["test"]
+    base = base_of(opened.model, opened.corpus, opened.settings, test, RunFolder(copy).retrained)
+    outcome = base.outcome(OPENED["adversary"])
+    assert np.array_equal(outcome.logits, outcomes["adversary"].logits)
+    with refused(path, "earlier version", "delete it"):
+        hm.open_run(copy, variant=names["adversary"])
