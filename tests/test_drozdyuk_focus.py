@@ -140,7 +140,7 @@ def test_drawn_texts_are_the_first_of_each_class_and_none_is_said():
     vocabulary = Vocabulary.build(train.tokens, 1)
     drawn = drawn_texts(test, vocabulary, 2)
     for row, tokens in drawn.items():
-        assert tokens[0] == "<start>"
+        assert tokens[0] == "["
         assert len(tokens) == len(test.tokens[row]) + 2
     assert [int(test.labels[row]) for row in drawn] == [0, 1]
     short = replace(test, tokens=[["a"]] * len(test))

@@ -28,7 +28,7 @@ def activation_figures() -> list[Figure]:
             x, y = s + REACH + left, t
             box = {"x": x - half, "x2": x + half, "y": y - half, "y2": y + half}
             maps.append({**box, "series": name, "s": s, "t": t, "weight": weight})
-        titles.append({"x": left, "y": REACH + 0.5, "text": f"{name}: s across, t upwards"})
+        titles.append({"x": left, "y": REACH + 0.5, "text": name})
     colours = [PALETTE[i] for i in range(len(ACTIVATIONS))]
     scale = alt.Scale(domain=[*ACTIVATIONS], range=colours)
     lines = alt.Chart(rows(curve)).mark_line().encode(
@@ -62,7 +62,8 @@ def activation_figures() -> list[Figure]:
             "activations-of-three",
             "Softmax, 1.5-entmax and sparsemax of three scores",
             "computed, no data",
-            f"The weight of a score s beside t and 0, from −{REACH} to {REACH}: empty is 0, full colour is 1.",
+            f"The weight of a score s (across) beside t (upwards) and 0, both from −{REACH} to {REACH}: "
+            "empty is 0, full colour is 1.",
             specification(drawn_maps, 230),
             keys,
         ),

@@ -32,7 +32,8 @@ LEXICONS = ("log_odds", "read_alone", "marked")
 MEASURES = (*(f"{name}_{kind}" for name in LEXICONS for kind in ("mass", "other_mass")), "overlap")
 SPEAKING = Fraction(1, 10)  # of the vocabulary speak for a class when read alone
 TOP = 10  # the overlap is of a text's top words, one per ten words, rounded up
-SHOWN_WORDS = range(5, 11)  # words of a text that is drawn: a line of the page holds them
+SHOWN_WORDS = range(4, 11)  # words of a text that is drawn
+LONGEST = 50  # characters, so that it fits a line of a figure
 
 Lexicon = Int[Tensor, " V"]
 
@@ -54,7 +55,7 @@ def focus_for(
     notes = []
     if not drawn:
         sizes = f"{SHOWN_WORDS.start} to {SHOWN_WORDS.stop - 1}"
-        notes.append(f"No heat maps of texts: no test text has {sizes} words.")
+        notes.append(f"No heat maps of texts: no test text has {sizes} words that fit a line.")
     lexicons = {}
     try:
         words = replace(corpus, splits={"train": replace(train, tokens=lower(train))})
@@ -68,13 +69,14 @@ def focus_for(
 
 
 def drawn_texts(test: Split, vocabulary: Vocabulary, classes: int) -> dict[int, list[str]]:
-    """Return the first test text of each class with `SHOWN_WORDS` words, as the model reads it, by row."""
+    """Return the first test text of each class that fits a line, as the model reads it; [ ] are marks."""
     drawn = {}
     for gold in range(classes):
         for row, words in enumerate(lower(test)):
-            if test.labels[row] == gold and len(words) in SHOWN_WORDS:
-                read = [word if word in vocabulary else "<unk>" for word in words]
-                drawn[row] = ["<start>", *read, "<end>"]
+            read = ["[", *(word if word in vocabulary else "<unk>" for word in words), "]"]
+            fits = len(words) in SHOWN_WORDS and len(" ".join(read)) <= LONGEST
+            if test.labels[row] == gold and fits:
+                drawn[row] = read
                 break
     return drawn
 

@@ -279,9 +279,9 @@ def _text_figures(drozdyuk: Drozdyuk) -> list[Figure]:
                 continue
             for number, texts in enumerate(zip(own, changed, strict=True)):
                 for label, text in zip(("own", change), texts, strict=True):
-                    ending = f"{text['predicted']} {text['probability']:.2f}"
+                    ending = f"predicts {text['predicted']} ({text['probability']:.2f})"
                     for layer, weights in enumerate(text["weights"]):
-                        name = f"{activation}, layer {layer}, {label}"
+                        name = f"layer {layer}, {activation}, {label}"
                         line = TextMap(name, text["tokens"], weights, ending)
                         maps.append((number, layer, line))
         if maps:
