@@ -1,7 +1,9 @@
 """The options of `heedmap reproduce drozdyuk`."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from heedmap.errors import InputError
 from heedmap.papers.kit.command import (
     SAMPLES,
     Option,
@@ -14,7 +16,11 @@ from heedmap.papers.kit.command import (
     with_options,
 )
 from heedmap.terminal import options as opt
+from heedmap.terminal.output import say
 from heedmap.terminal.progress import working
+
+if TYPE_CHECKING:
+    from heedmap.data.corpus import Corpus
 
 NEEDS = """Drozdyuk et al. trained on a data set that they do not name (two classes, IMDB-like). Give one:
   heedmap reproduce drozdyuk sst  --data PATH   a folder with train, dev and test files, such as SST
@@ -37,6 +43,12 @@ OPTIONS = {
     "seeds": Option("Trainings of each model, with seeds 0, 1, ...", int, 3),
     **SAMPLES,
     "model": Option("Audit this trained classifier instead of the paper's small transformer."),
+    "transformer": Option(
+        "Size of the transformer: small, or larger: 4 layers of width 256, texts cut to 128 words, "
+        "5000 for training unless --train-texts says otherwise.",
+        str,
+        "small",
+    ),
     "per_layer": Option("Train adversaries of single layers too.", bool, False),
     "pooling": Option(
         "What the classifier reads: the mean over the tokens, or the first token, which marks the start.",
@@ -64,6 +76,16 @@ def command(name: str | None, values: Values) -> None:
         return
     values["activations"] = tuple(opt.names(values["activations"]))
     from heedmap.data.load import load
+    from heedmap.papers.drozdyuk.settings import SIZES
+
+    transformer = values.pop("transformer")
+    if transformer not in SIZES or (transformer != "small" and "model" in values):
+        raise InputError(
+            f"--transformer: expected {' or '.join(SIZES)}, and small beside --model; got {transformer}"
+        )
+    values = {**SIZES[transformer], **values}
+    if "max_length" in values:
+        values["max_tokens"] = min(values["max_tokens"], values["max_length"] - 2)
     from heedmap.papers.drozdyuk.paper import PAPER, reproduce
 
     with working("drozdyuk"):
@@ -77,6 +99,23 @@ def command(name: str | None, values: Values) -> None:
         parts = ["drozdyuk", name or corpus.name]
         if "model" in values:
             parts.append(Path(values["model"]).name)
+        if transformer != "small":
+            parts.append(transformer)
+            _say_forecast(corpus, values)
         running_options = how_to_run(values, "-".join(parts))
         reproduction = reproduce(corpus, **running_options, **values)
     show(PAPER, reproduction, reproduction.folder)
+
+
+def _say_forecast(corpus: "Corpus", values: Values) -> None:
+    """Say how long the whole reproduction takes, since the larger transformer takes hours."""
+    from heedmap.papers.drozdyuk.forecast import cell_seconds
+    from heedmap.papers.drozdyuk.settings import DrozdyukSettings
+    from heedmap.retraining.estimate import side_by_side
+
+    options = {name: v for name, v in values.items() if name in DrozdyukSettings.model_fields}
+    settings = DrozdyukSettings.of(
+        **{**options, "fingerprint": corpus.fingerprint(), "data": corpus.settings}
+    )
+    hours = side_by_side(cell_seconds(corpus, settings), values.get("workers")) / 3600
+    say(f"Forecast: {hours:.1f} hours at most. Interrupted, the same command resumes.")

@@ -1,13 +1,14 @@
 """Every intervention on one classifier, judged on held-out texts: one row of the table each."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
@@ -31,6 +32,7 @@ from heedmap.papers.drozdyuk.adversaries import (
     opposite,
     train_attack,
 )
+from heedmap.papers.drozdyuk.focus import MEASURES, Focus, measures, read_alone, received
 from heedmap.papers.drozdyuk.model import (
     ProbedClassifier,
     Texts,
@@ -50,11 +52,15 @@ SCHEMA = pa.schema([
     ("intervention", pa.string()), ("layers", pa.string()), ("n", pa.int64()),
     *((name, pa.float64()) for name in (
         "accuracy", "drop", "opposite_accuracy", "kept", "flipped", "prediction_tvd", "weights_tvd",
-        "weights_jsd", "key_distance", "temperature",
+        "weights_jsd", "key_distance", "temperature", *MEASURES,
     )),
     *((name, _NUMBERS) for name in (
         "layer_tvd", "layer_jsd", "layer_key_distance", "losses", "dev_accuracies",
     )),
+    ("drawn", pa.list_(pa.struct([
+        ("tokens", pa.list_(pa.string())), ("weights", pa.list_(_NUMBERS)),  # (layers, tokens)
+        ("predicted", pa.string()), ("probability", pa.float64()),
+    ]))),
 ])  # fmt: skip
 
 
@@ -170,12 +176,19 @@ def _shuffle(kind: str, layers: frozenset[int] | None) -> Callable[[Pass], Any]:
 
 
 @torch.no_grad()
-def judge(subject: ProbedClassifier, plans: Sequence[Plan], texts: Texts, seed: int) -> list[Row]:
+def judge(
+    subject: ProbedClassifier,
+    plans: Sequence[Plan],
+    texts: Texts,
+    seed: int,
+    focus: Focus | None = None,
+) -> list[Row]:
     """Return one row per plan: accuracies and distances over texts that no attack was trained on.
 
     accuracy is against the gold labels, opposite_accuracy against the flipped ones; kept is the share
     of texts whose prediction is the model's own, flipped the share where it is that prediction's
-    opposite. Distances are means over texts; lists have one number per layer.
+    opposite. Distances are means over texts; lists have one number per layer. The measures of a focus
+    are of the mean over all layers; without one they are empty, and no text is drawn.
     """
     generators = [torch.Generator().manual_seed(seed_of(seed, p.name, p.where)) for p in plans]
     rows: list[Tensor] = []
@@ -183,6 +196,8 @@ def judge(subject: ProbedClassifier, plans: Sequence[Plan], texts: Texts, seed: 
     logits: list[list[Tensor]] = [[] for _ in plans]
     # Sums over texts: weights' TVD and JSD, keys' distance, by plan and layer.
     sums = np.zeros((len(plans), 3, 0))
+    focused: list[list[Tensor]] = [[] for _ in plans]
+    drawn: list[list[Row]] = [[] for _ in plans]
     for part in texts.batches():
         inputs = texts.inputs(part, subject.device)
         mask, clean = real_positions(inputs), Recorder()
@@ -190,6 +205,7 @@ def judge(subject: ProbedClassifier, plans: Sequence[Plan], texts: Texts, seed: 
         clean_logits.append(subject.logits(inputs, recorder=clean).cpu())
         if not sums.shape[2]:
             sums = np.zeros((len(plans), 3, len(clean.seen_keys)))
+        clean_received = received(clean, mask)
         for n, plan in enumerate(plans):
             edit, activation = plan.make(Pass(mask, clean, generators[n]))
             edited_recorder = Recorder()
@@ -198,11 +214,63 @@ def judge(subject: ProbedClassifier, plans: Sequence[Plan], texts: Texts, seed: 
             moved = distances(clean, edited_recorder, mask)
             for kind, values in enumerate((moved.tvd, moved.jsd, moved.key)):
                 sums[n, kind] += values.double().sum(1).cpu().numpy()
+            if focus is not None:
+                weight = received(edited_recorder, mask)
+                predicted = clean_logits[-1].argmax(1).to(mask.device)
+                focused[n].append(
+                    measures(
+                        clean_received.mean(0),
+                        weight.mean(0),
+                        inputs["input_ids"],
+                        predicted,
+                        focus.lexicons,
+                    )
+                )
+                drawn[n] += _drawn(focus, part, weight, logits[n][-1])
     clean_outputs = scatter_rows(rows, clean_logits)
     return [
-        _row(plan, clean_outputs, scatter_rows(rows, logits[n]), sums[n] / len(texts), texts.labels)
+        {
+            **_row(
+                plan,
+                clean_outputs,
+                scatter_rows(rows, logits[n]),
+                sums[n] / len(texts),
+                texts.labels,
+            ),
+            **_means(focused[n]),
+            "drawn": drawn[n] or None,
+        }
         for n, plan in enumerate(plans)
     ]
+
+
+def _means(focused: Sequence[Tensor]) -> Row:
+    """Return the mean of each measure over the texts that have it; None where none does."""
+    if not focused:
+        return dict.fromkeys(MEASURES)
+    means = torch.cat(list(focused), dim=1).nanmean(1).tolist()
+    return {n: None if np.isnan(v) else v for n, v in zip(MEASURES, means, strict=True)}
+
+
+def _drawn(
+    focus: Focus, part: NDArray[np.int64], weight: Float[Tensor, "layers B N"], logits: Tensor
+) -> list[Row]:
+    """Return the weights of those texts of a batch that are drawn, and what is predicted of each."""
+    drawn = []
+    for place, row in enumerate(part.tolist()):
+        if row in focus.drawn:
+            tokens = focus.drawn[row]
+            chances = logits[place].double().softmax(0)
+            predicted = int(chances.argmax())
+            drawn.append(
+                {
+                    "tokens": tokens,
+                    "weights": weight[:, place, : len(tokens)].tolist(),
+                    "predicted": focus.classes[predicted],
+                    "probability": float(chances[predicted]),
+                }
+            )
+    return drawn
 
 
 def _row(
@@ -261,6 +329,7 @@ def every_row(
     settings: DrozdyukSettings,
     seed: int,
     checkpoints: Path | None = None,
+    focus: Focus | None = None,
 ) -> tuple[list[Row], dict[str, KeyAdversary]]:
     """Return all rows of one classifier and seed, and the adversaries of all layers by name.
 
@@ -284,7 +353,11 @@ def every_row(
             losses[attack, plan.where] = history
             if layers is None:
                 adversaries[attack] = adversary
-    rows = judge(subject, plans, test, seed)
+    if focus is not None and "log_odds" in focus.lexicons:
+        words = len(focus.lexicons["log_odds"])
+        alone = read_alone(subject, words)
+        focus = replace(focus, lexicons={**focus.lexicons, "read_alone": alone})
+    rows = judge(subject, plans, test, seed, focus)
     for row in rows:
         row["losses"] = losses.get((row["intervention"], row["layers"]))
     return [*rows, majority_row(train, test, rows[0], subject.classes)], adversaries

@@ -23,6 +23,7 @@ from heedmap.data.readers import SPLITS
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.files import manifest
 from heedmap.papers.drozdyuk.adversaries import ATTACKS
+from heedmap.papers.drozdyuk.focus import Focus, focus_for
 from heedmap.papers.drozdyuk.interventions import SCHEMA, every_row
 from heedmap.papers.drozdyuk.model import (
     Texts,
@@ -46,13 +47,17 @@ TABLE, VOCABULARY = "table.parquet", "vocabulary.json"
 
 @dataclass(frozen=True)
 class Shared:
-    """What all cells have in common; `texts` are train, dev and test as the classifier reads them."""
+    """What all cells have in common; `texts` are train, dev and test as the classifier reads them.
+
+    A classifier of the user's own has no `focus`: its tokens are not the words of the lexicons.
+    """
 
     data: str
     classes: list[str]
     settings: DrozdyukSettings
     texts: list[Texts]
     words: int
+    focus: Focus | None = None
 
 
 def cells(settings: DrozdyukSettings) -> list[Cell]:
@@ -89,14 +94,17 @@ def reproduce(
     check_distinct("activations", settings.activations)
     splits, notes = sampled(corpus, settings)
     vocabulary: Vocabulary | None = None
+    focus: Focus | None = None
     if settings.model is None:
         vocabulary = vocabulary_of(splits["train"], settings)
         texts = [numbered(splits[name], vocabulary, settings) for name in SPLITS]
+        focus, left_out_notes = focus_for(corpus, splits["train"], splits["test"], vocabulary)
+        notes += left_out_notes
     else:
         subject, tokenizer = load(settings.model, corpus.classes)
         texts = tokenised(corpus, splits, subject.model, tokenizer, settings.max_length)
         notes.append(f"Classifier: {settings.model}, trained already, its attention a softmax.")
-    shared = Shared(corpus.name, corpus.classes, settings, texts, len(vocabulary or ()))
+    shared = Shared(corpus.name, corpus.classes, settings, texts, len(vocabulary or ()), focus)
     with EXPERIMENT.opened(
         out, settings, overwrite=overwrite, name=corpus.name, notes=notes
     ) as reproduction:
@@ -148,7 +156,7 @@ def compute(cell: Cell, checkpoints: Path, *, shared: Shared) -> tuple[list[Row]
         subject, _ = load(settings.model, shared.classes)
     with portion(len(ATTACKS) / (1 + len(ATTACKS))):
         rows, adversaries = every_row(
-            subject, train, dev, test, settings, cell["seed"], checkpoints
+            subject, train, dev, test, settings, cell["seed"], checkpoints, shared.focus
         )
     shared_columns = {
         "data": shared.data,

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from heedmap.papers.drozdyuk.claims import ACTIVATIONS, Spread, claims, learned, spread
+from heedmap.papers.drozdyuk.focus_claims import NAMED, focus_claims
 from heedmap.papers.drozdyuk.interventions import SCHEMA
 from heedmap.papers.drozdyuk.published import GIVEN, PLACE, PUBLISHED, SOURCE, drop, intervention_of
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
@@ -15,13 +16,20 @@ from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.reproduction import CellReproduction
 from heedmap.papers.kit.result import Claim, Result, Table, changed_settings
+from heedmap.report.activation_figures import activation_figures
 from heedmap.report.charts import Figure
 from heedmap.report.grid_figures import bars
+from heedmap.report.text_maps import TextMap, text_maps
 
 HOW_TO_READ = """Accuracy in per cent; ours: mean over the seeds (smallest–largest). `opposite` counts flipped \
 labels: it is the attack's success. [S4]: Drozdyuk et al., Table 1, one run."""
 DISTANCES = """Means over seeds and test texts. Distances are those of the layers an intervention touches; the \
 key distance is ‖K − K'‖ / ‖K‖; `matched` is an activation at a temperature fitted on dev."""
+FOCUS = """Share of the weight, a mean over layers, heads, rows and test texts, on words that speak for \
+a class. Three lexicons: the logistic regression of the training texts, the model's own reading of each \
+word alone, and what people marked; then on those for the class that the model, left alone, does not \
+predict. Uniform attention is chance, for the top words too; of these the model as it is keeps all, less \
+ties."""
 COLUMNS = {
     "data": "what the data are called",
     "model": "the classifier",
@@ -40,6 +48,12 @@ COLUMNS = {
     "weights_jsd": "mean Jensen-Shannon divergence of the weights, nats",
     "key_distance": "mean ‖K − K'‖ / ‖K‖",
     "temperature": "fitted on dev",
+    **{
+        f"{lexicon}_{kind}": f"share of the weight on {words}{ending}"
+        for lexicon, words in NAMED.items()
+        for kind, ending in (("mass", ""), ("other_mass", ", for the class not predicted"))
+    },
+    "overlap": "share of a text's top words that are the model's own",
     "learned": "whether the classifier has learned; empty where it cannot be told",
 }
 # The bars: rows of Table 1 that do not attack labels, and controls.
@@ -51,6 +65,8 @@ CHANGES = {
     "adversarial": "adversarial",
     "asked for other weights": "adversarial_weights",
 }
+# The changes that Figures 5 to 10 draw on texts, as Table 1 names them.
+DRAWN = ("change of activation", "shuffling", "adversarial", "random-K", "opposite")
 
 
 @dataclass(frozen=True)
@@ -78,8 +94,9 @@ class Drozdyuk(CellReproduction[DrozdyukSettings]):
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """The paper's two claims; none for a trained model, which has one activation only."""
-        return [self.learned.judged(claim, *ACTIVATIONS) for claim in claims(self.rows)]
+        """The paper's claims: two of Table 1, which need both activations, and those of its pictures."""
+        table = [self.learned.judged(claim, *ACTIVATIONS) for claim in claims(self.rows)]
+        return [*table, *focus_claims(self.rows, self.learned)]
 
 
 def result(drozdyuk: Drozdyuk) -> Result:
@@ -93,6 +110,7 @@ def result(drozdyuk: Drozdyuk) -> Result:
             Table("Table 1 [S4] beside ours", heads, lines, HOW_TO_READ),
             *drozdyuk.claims,
             _interventions(drozdyuk),
+            *focus_table(drozdyuk.rows),
         ],
         summary=Table(title, heads, lines),
         latex=Table(title, heads, lines, HOW_TO_READ),
@@ -182,8 +200,39 @@ def _interventions(drozdyuk: Drozdyuk) -> Table:
     )
 
 
+def focus_table(rows: Sequence[Row]) -> list[Table]:
+    """Return where each change of all layers puts the weight, means over seeds; none without a measure."""
+    subjects = dict.fromkeys(
+        (row["activation"], row["intervention"])
+        for row in rows
+        if row["layers"] == "all" and row.get("overlap") is not None
+    )
+
+    def mean(column: str, subject: tuple[str, str]) -> str:
+        values = spread(rows, *subject, column)
+        return "" if values is None else f"{100 * values.mean:.1f}"
+
+    columns = {
+        f"{head} %": partial(mean, column)
+        for head, column in (
+            ("log-odds", "log_odds_mass"), ("of the other class", "log_odds_other_mass"),
+            ("read alone", "read_alone_mass"), ("its other class", "read_alone_other_mass"),
+            ("marked", "marked_mass"), ("marked, other class", "marked_other_mass"),
+            ("top words kept", "overlap"),
+        )
+    }  # fmt: skip
+    table = Table.of(
+        "On which words is the weight?",
+        subjects,
+        {"activation": lambda s: s[0], "intervention": lambda s: s[1], **columns},
+        FOCUS,
+        labels=2,
+    )
+    return [table] if subjects else []
+
+
 def figures(drozdyuk: Drozdyuk) -> list[Figure]:
-    """Draw Table 1, then what each change costs and how far it moves the weights; none without rows."""
+    """Draw Table 1, what each change costs and moves, the activations, and texts; none without rows."""
     if not drozdyuk.rows:
         return []
     table = {
@@ -207,7 +256,40 @@ def figures(drozdyuk: Drozdyuk) -> list[Figure]:
             key="weights", title="How far does each change move the weights?",
             measure="TVD of the weights", none="the same weights",
         ),
+        *activation_figures(),
+        *_text_figures(drozdyuk),
     ]  # fmt: skip
+
+
+def _text_figures(drozdyuk: Drozdyuk) -> list[Figure]:
+    """Draw texts under each change, as in Figures 5 to 10: the model's own weights above the changed ones."""
+    seed = min(row["seed"] for row in drozdyuk.rows)
+    drawn = {
+        (row["activation"], row["intervention"]): row["drawn"]
+        for row in drozdyuk.rows
+        if row["seed"] == seed and row["layers"] == "all" and row.get("drawn")
+    }
+    made = []
+    for change in DRAWN:
+        maps = []
+        for activation in activations_of(drozdyuk.rows):
+            own = drawn.get((activation, "original"), [])
+            changed = drawn.get((activation, intervention_of(change, activation)), [])
+            if len(own) != len(changed):
+                continue
+            for number, texts in enumerate(zip(own, changed, strict=True)):
+                for label, text in zip(("own", change), texts, strict=True):
+                    ending = f"predicts {text['predicted']} ({text['probability']:.2f})"
+                    for layer, weights in enumerate(text["weights"]):
+                        name = f"layer {layer}, {activation}, {label}"
+                        line = TextMap(name, text["tokens"], weights, ending)
+                        maps.append((number, layer, line))
+        if maps:
+            # Text by text and layer by layer: each activation's own weights, then the changed ones.
+            lines = [line for _, _, line in sorted(maps, key=lambda item: item[:2])]
+            title = f"One text of each class: {change} ({drozdyuk.name}, seed {seed})"
+            made.append(text_maps(lines, f"texts-{change.replace(' ', '-').lower()}", title))
+    return made
 
 
 def _bars(

@@ -9,6 +9,20 @@ from heedmap.settings import DataSettings, Positive, Settings
 ActivationName = Literal["softmax", "entmax15", "sparsemax"]
 Rate = Annotated[float, Field(gt=0)]
 
+# Options by size of the transformer. The larger one is the paper's future work, "a larger model on more data",
+# of which it gives no number; it is made for IMDB, cut to 128 words and two marks.
+SIZES: dict[str, dict[str, int]] = {
+    "small": {},
+    "larger": {
+        "layers": 4,
+        "size": 256,
+        "feed_forward": 1024,
+        "max_length": 130,
+        "train_texts": 5000,
+        "test_texts": 1000,
+    },
+}
+
 
 class DrozdyukSettings(Settings):
     """The paper gives the learning rate, the adversary's hidden size and its loss; the rest is ours.
