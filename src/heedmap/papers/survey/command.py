@@ -5,6 +5,7 @@ from heedmap.papers.kit.command import (
     Values,
     how_to_run,
     running,
+    say_what_is_needed,
     show,
     taken,
     with_options,
@@ -12,18 +13,21 @@ from heedmap.papers.kit.command import (
 from heedmap.terminal import options as opt
 from heedmap.terminal.progress import working
 
+NEEDS = """The survey of the debate ends in open questions. Say of which data they are to be asked:
+  heedmap reproduce survey --data reviews,reviews-stars,babi_qa1    embedded corpora; resumes, hours on one core
+  heedmap reproduce survey --data reviews,SNLI --pairs MULTI30K     inference and translation, too
+Texts are classification, pairs of texts question answering, or inference where a class is called entailment;
+sequences to copy and a small dictionary to translate by are made. --train-texts says how many texts are read."""
 OPTIONS = {
     "data": Option(
-        "Data sets, separated by commas: files, folders, Hub names or embedded corpora.",
-        str,
-        "reviews,reviews-stars,babi_qa1",
+        "Data sets, separated by commas: files, folders, Hub names or embedded corpora."
     ),
     "pairs": Option(
         "Sentences in two languages, for translation: a folder, a table or a Hub name."
     ),
     "source": Option("Column or file ending of the source language. [de]", flag="--from"),
     "target": Option("Column or file ending of the target language. [en]", flag="--to"),
-    "train_texts": Option("Sample this many training texts of each data set.", int, 400),
+    "train_texts": Option("Sample this many training texts of each data set.", int, 2500),
     "test_texts": Option("Sample this many test texts, and this many dev texts.", int, 120),
     "encoders": Option("Encoders: lstm, cnn, average, gru.", str, "lstm,cnn,average"),
     "normalisers": Option(
@@ -47,6 +51,9 @@ OPTIONS = {
 @with_options("name", "Name of the folder in runs/. [survey]", OPTIONS)
 def command(name: str | None, values: Values) -> None:
     """Ask the survey's open questions: who needs attention, how stable and contextual it is, who is fooled."""
+    if "data" not in values:
+        say_what_is_needed(NEEDS, name)
+        return
     sources = opt.names(values.pop("data"))
     for option in ("encoders", "normalisers", "sizes"):
         values[option] = tuple(opt.names(values[option]))
