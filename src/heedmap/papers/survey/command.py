@@ -17,7 +17,7 @@ NEEDS = """The survey of the debate ends in open questions. Say of which data th
   heedmap reproduce survey --data reviews,reviews-stars,babi_qa1    embedded corpora; resumes, hours on one core
   heedmap reproduce survey --data reviews,SNLI --pairs MULTI30K     inference and translation, too
 Texts are classification, pairs of texts question answering, or inference where a class is called entailment;
-sequences to copy and a small dictionary to translate by are made. --train-texts says how many texts are read."""
+sequences to copy and a small dictionary to translate by are made. --train-texts says how many are read."""
 OPTIONS = {
     "data": Option(
         "Data sets, separated by commas: files, folders, Hub names or embedded corpora."
