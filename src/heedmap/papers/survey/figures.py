@@ -53,7 +53,11 @@ def _areas(models: Sequence[TextModel]) -> list[Figure]:
         alt.Chart(rows(data))
         .mark_area(fillOpacity=0.75)
         .encode(
-            x=alt.X("weight:Q", title="most attended word's weight − the random one's"),
+            x=alt.X(
+                "weight:Q",
+                title="most attended word's weight − the random one's",
+                axis=alt.Axis(tickCount=5),
+            ),
             y=alt.Y("texts:Q", title="texts whose random word mattered more", stack="zero"),
             color=colour(names),
             tooltip=["series:N", "weight:Q", "texts:Q"],
