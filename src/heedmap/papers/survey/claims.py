@@ -29,7 +29,8 @@ def need_claims(needs: Sequence[Need], learned: Learned) -> list[Claim]:
         for need in of_task:
             low, high = mean_interval(need.costs, level)
             estimate = Estimate(need.name, need.cost, low, high)
-            checks.append(Check(estimate.text, apart((low, high)), (need.name,), estimate))
+            line = f"{need.name}: no interval of one training" if math.isnan(low) else estimate.text
+            checks.append(Check(line, apart((low, high)), (need.name,), estimate))
         text = f"Attention is needed for {task}: every model loses accuracy if trained with uniform weights"
         claims.append(judged(text, checks, learned, basis=OVER_SEEDS))
     return claims
