@@ -109,6 +109,34 @@ def kullback_leibler(
     return (p * (p.clamp(min=floor).log() - q.clamp(min=floor).log())).sum(-1).clamp(min=0.0)
 
 
+def mean_cosine(
+    vectors: Float[Tensor, "*batch T D"], mask: Bool[Tensor, "*batch T"]
+) -> Float[Tensor, "*batch"]:
+    """Return the mean cosine of every two different tokens' vectors; NaN of fewer than two tokens.
+
+    With u_t = v_t / ‖v_t‖ it is (‖Σ u_t‖² − Σ ‖u_t‖²) / n(n − 1). A vector of zeros has cosine 0 with any
+    other. Ethayarajh (2019) calls it self-similarity, of one word in several texts.
+    """
+    directions = functional.normalize(vectors, dim=-1) * mask.unsqueeze(-1)
+    count = mask.sum(-1)
+    pairs = directions.sum(-2).square().sum(-1) - directions.square().sum((-2, -1))
+    return (pairs / (count * (count - 1)).clamp(min=1)).masked_fill(count < 2, torch.nan)
+
+
+def conicity(
+    vectors: Float[Tensor, "*batch T D"], mask: Bool[Tensor, "*batch T"]
+) -> Float[Tensor, "*batch"]:
+    """Return the mean cosine of the tokens' vectors with their mean; NaN of fewer than two tokens.
+
+    Conicity is 1/n Σ cos(v_t, mean v) (Sharma et al. 2018; of hidden states Mohankumar et al. 2020).
+    """
+    count = mask.sum(-1)
+    real = vectors * mask.unsqueeze(-1)
+    center = functional.normalize(real.sum(-2, keepdim=True), dim=-1)
+    cosines = (functional.normalize(real, dim=-1) * center).sum(-1)
+    return (cosines.sum(-1) / count.clamp(min=1)).masked_fill(count < 2, torch.nan)
+
+
 def entropy(p: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch"]:
     """Return the Shannon entropy in nats: −Σ p ln p, in [0, ln T]."""
     return -torch.xlogy(p, p).sum(-1)
