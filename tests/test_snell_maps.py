@@ -67,19 +67,18 @@ def test_the_matrix_is_that_of_the_models_and_of_the_words(tmp_path, pieces, cou
         and [pieces.token(n) for n in encoded.target[row]] == written["target"]
     ]  # fmt: skip
     row = drawn[0]
-    (figure,) = matrix_figures(tmp_path, tmp_path / "learned", tmp_path / "uniform")
+    weights, _, together = matrix_figures(tmp_path, tmp_path / "learned", tmp_path / "uniform")
     size, steps = len(encoded.source[row]), len(encoded.target[row])
-    assert len(cells(figure)) == 3 * size * steps
     expected = read_sentence(models["learned"], encoded, row).attention.double().numpy()
     expected /= expected.max(1, keepdims=True)
-    first = [cell for cell in cells(figure) if cell["map"].startswith("attention")]
+    first = cells(weights)
     found = np.array([cell["strength"] for cell in first]).reshape(steps, size)
     assert found == pytest.approx(expected, abs=5e-3)
     for step in range(steps):
         marked = [cell for cell in first if cell["y"] == step and cell["best"]]
         assert len(marked) == 1
         assert marked[0]["strength"] == 1
-    third = [cell for cell in cells(figure) if cell["map"].startswith("co-")]
+    third = cells(together)
     scores = lexicon(encoded.source[row], encoded.target[row]).clamp(min=0).numpy()
     found = np.array([cell["strength"] for cell in third]).reshape(steps, size)
     assert found == pytest.approx(shares(scores), abs=5e-3)

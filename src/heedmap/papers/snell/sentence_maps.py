@@ -24,11 +24,18 @@ from heedmap.training.dynamics import recorded_in
 
 SENTENCE = "sentence.json"
 SHORT, WIDE = 4, 14  # sub-words of a side that make a matrix which is neither trivial nor too wide
-MARGIN, GAP, ABOVE, ROW = 4.5, 1.0, 4.6, 20  # columns, columns, rows, pixels
+MARGIN, ABOVE, ROW = 3.5, 3.5, 20  # columns, rows, pixels
 PANELS = {
-    "attention": "attention α",
-    "relevance": "relevance in the twin",
-    "co-occurrence": "co-occurrence",
+    "attention": ("attention α", "of the weight"),
+    "relevance": (
+        "relevance in the twin",
+        "of p(y | d, context := h), by the model that was trained with uniform attention",
+    ),
+    "co-occurrence": (
+        "co-occurrence",
+        "of how much more often the two sub-words occur in the same pairs of training sentences than if they "
+        "were independent",
+    ),
 }
 
 
@@ -76,17 +83,17 @@ def matrix_figures(folder: Path, model: Path, twin: Path) -> list[Figure]:
         "relevance": np.exp(_last(of_twin, "relevance", sentence)),
         "co-occurrence": np.maximum(0.0, np.array(sentence.cooccurrence)),
     }
+    # A figure each: the page puts them beside each other, wide enough for the words.
     return [
         Figure(
-            key="snell-matrix",
-            title="Which source word does each target word look at, and why?",
+            key=f"snell-matrix-{name}",
+            title=PANELS[name][0].capitalize() + " of a translation",
             n="one test sentence, seed 0, after the last step",
             caption="Rows: the right translation; columns: the source. A cell is dark by its share of the "
-            "largest of its row, which is outlined: of the weight; of p(y | d, context := h) in the model "
-            "trained with uniform attention; and of how much more often the two sub-words occur in the same "
-            "pairs of training sentences than if they were independent.",
-            spec=_panels(sentence, maps),
+            f"largest of its row, which is outlined: {PANELS[name][1]}.",
+            spec=_matrix(sentence, PANELS[name][0], values),
         )
+        for name, values in maps.items()
     ]
 
 
@@ -120,43 +127,35 @@ def shares(values: Float[np.ndarray, "T S"]) -> Float[np.ndarray, "T S"]:
     return divided
 
 
-def _panels(sentence: Sentence, maps: dict[str, Float[np.ndarray, "T S"]]) -> dict[str, Any]:
-    """Return the maps side by side as one chart, so that they scale with the page (as `report.head_maps`)."""
+def _matrix(sentence: Sentence, name: str, values: Float[np.ndarray, "T S"]) -> dict[str, Any]:
+    """Return a map as a chart with places of its own: its words stand above it, and it scales with the page."""
     steps, size = len(sentence.target), len(sentence.source)
-    cells: list[dict[str, Any]] = []
-    titles, across = [], []
-    for index, (name, values) in enumerate(maps.items()):
-        left = MARGIN + index * (size + GAP)
-        titles.append({"x": left, "y": -ABOVE + 0.4, "text": PANELS[name]})
-        across += [
-            {"x": left + column + 0.5, "y": -0.2, "text": token.strip()}
-            for column, token in enumerate(sentence.source)
-        ]
-        strength = shares(values)
-        for step in range(steps):
-            best = int(strength[step].argmax())
-            cells += [
-                {
-                    "x": left + column, "x2": left + column + 1, "y": step, "y2": step + 1,
-                    "map": PANELS[name], "source": sentence.source[column],
-                    "target": sentence.target[step], "value": number(values[step, column]),
-                    "strength": float(strength[step, column]),
-                    "best": bool(column == best and strength[step, column] > 0),
-                }
-                for column in range(size)
-            ]  # fmt: skip
+    strength = shares(values)
+    best = strength.argmax(-1)
+    cells: list[dict[str, Any]] = [
+        {
+            "x": MARGIN + column, "x2": MARGIN + column + 1, "y": step, "y2": step + 1, "map": name,
+            "source": sentence.source[column], "target": sentence.target[step],
+            "value": number(values[step, column]), "strength": float(strength[step, column]),
+            "best": bool(column == best[step] and strength[step, column] > 0),
+        }
+        for step in range(steps)
+        for column in range(size)
+    ]  # fmt: skip
+    across = [
+        {"x": MARGIN + column + 0.5, "y": -0.2, "text": token.strip()}
+        for column, token in enumerate(sentence.source)
+    ]
     down = [
         {"x": MARGIN - 0.3, "y": step + 0.5, "text": token.strip()}
         for step, token in enumerate(sentence.target)
     ]
-    width = MARGIN + len(maps) * (size + GAP)
-    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, MARGIN + size], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[steps, -ABOVE], nice=False))
     boxes = alt.Chart(rows(cells)).encode(
         x=x, x2="x2:Q", y=y, y2="y2:Q", tooltip=["map:N", "target:N", "source:N", "value:N"]
     )
-    aligned: tuple[Literal["left", "right"], ...] = ("left", "left", "right")
-    words = zip((titles, across, down), aligned, (0, 270, 0), (12, 10, 10), strict=True)
+    aligned: tuple[Literal["left", "right"], ...] = ("left", "right")
     chart = alt.layer(
         boxes.mark_rect(color=PALETTE[0], stroke=QUIET, strokeWidth=0.4, strokeOpacity=0.5).encode(
             fillOpacity=alt.FillOpacity("strength:Q", scale=None)
@@ -166,9 +165,9 @@ def _panels(sentence: Sentence, maps: dict[str, Float[np.ndarray, "T S"]]) -> di
         ),
         *(
             alt.Chart(rows(texts))
-            .mark_text(align=align, baseline="middle", angle=angle, fontSize=points)
+            .mark_text(align=align, baseline="middle", angle=angle, fontSize=10)
             .encode(x=x, y=y, text="text:N")
-            for texts, align, angle, points in words
+            for texts, align, angle in zip((across, down), aligned, (270, 0), strict=True)
         ),
     )
     return specification(chart, round((steps + ABOVE) * ROW))
