@@ -93,3 +93,18 @@ def _shuffled(
     index += np.arange(rows)[:, None] * size
     shuffled: np.ndarray = weights.reshape(-1).take(index, mode="clip")
     return shuffled.reshape(rows, permutations, size)
+
+
+def shuffled(
+    values: Float[Tensor, "*batch S"],
+    generator: torch.Generator | None,
+    real: Bool[Tensor, "*#batch S"] | None = None,
+) -> Float[Tensor, "*batch S"]:
+    """Return the values of every row in a random order of its own; padding on the right stays there.
+
+    None: torch's global generator, which a training has seeded.
+    """
+    keys = torch.rand(values.shape, generator=generator).to(values.device)
+    if real is not None:
+        keys = keys.masked_fill(~real, 2.0)
+    return values.gather(-1, keys.argsort(dim=-1, stable=True))

@@ -26,12 +26,16 @@ def texts(audit: AuditResult) -> list[Figure]:
 def examples(recorded: pa.Table, classes: Sequence[str], count: int = TEXTS) -> list[Figure]:
     """Draw the first texts of a record of the test split, with the names of their classes."""
     final = recorded.filter(pc.equal(recorded["step"], pc.max(recorded["step"])))
-    right = [
+    return [one_text(recorded, row, classes) for row in right_rows(final)[:count]]
+
+
+def right_rows(final: pa.Table) -> list[int]:
+    """Return the rows of the texts that fit into a figure and are answered correctly, of one step's record."""
+    return [
         text["row"]
         for text in final.select(["row", "predicted", "label", "attention"]).to_pylist()
         if text["predicted"] == text["label"] and 3 <= len(text["attention"]) <= LONGEST
     ]
-    return [one_text(recorded, row, classes) for row in right[:count]]
 
 
 def agreement(audit: AuditResult) -> list[Figure]:

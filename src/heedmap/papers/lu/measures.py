@@ -15,6 +15,7 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
+from heedmap.counterfactual.permute import shuffled
 from heedmap.data.parallel import Pairs
 from heedmap.experiments.generators import named_generator
 from heedmap.kendall import tau_against
@@ -35,7 +36,6 @@ from heedmap.papers.lu.reading import (
     leave_one_out,
     leave_unattended,
     read_sentence,
-    shuffled,
 )
 from heedmap.papers.lu.training import next_symbols
 

@@ -68,18 +68,6 @@ def evened(
     return weights.sum(-1, keepdim=True) * normalised(real[:, None, None].to(weights.dtype))
 
 
-def shuffled(
-    values: Float[Tensor, "*batch S"],
-    generator: torch.Generator,
-    real: Bool[Tensor, "*#batch S"] | None = None,
-) -> Float[Tensor, "*batch S"]:
-    """Return the values of every row in a random order of its own; padding on the right stays there."""
-    keys = torch.rand(values.shape, generator=generator)
-    if real is not None:
-        keys = keys.masked_fill(~real, 2.0)
-    return values.gather(-1, keys.argsort(dim=-1, stable=True))
-
-
 def leave_one_out(
     model: CalibratedTranslator, pairs: Encoded, row: int, sentence: Sentence
 ) -> tuple[Float[Tensor, "T W"], Float[Tensor, " T"]]:

@@ -65,6 +65,11 @@ class Compared(CellReproduction[S], ABC):
         """The folder of the first model, whose texts are drawn."""
         return self.folder / MODELS / "learned-0"
 
+    @property
+    def twin_example(self) -> Path:
+        """The folder of its twin."""
+        return self.folder / MODELS / "uniform-0"
+
     def values(self, quantity: str, choice: str, column: str = "value") -> list[float]:
         """Return a number of each seed, in their order."""
         return [

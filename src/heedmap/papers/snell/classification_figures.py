@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from heedmap.papers.snell.attraction import Compared
+from heedmap.papers.snell.sentence_maps import matrix_figures, text_figures
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.dynamics_figures import examples
 from heedmap.training.dynamics import recorded_in
@@ -32,7 +33,7 @@ LONG = 2.5
 
 
 def figures(compared: Compared[Any]) -> list[Figure]:
-    """Draw curves of agreement and of keywords, and a text with a slider."""
+    """Draw curves of agreement and of keywords, a text with a slider, and one beside its twin."""
     n = f"n = {compared.settings.seeds} models, and as many twins"
     return [
         _lines(
@@ -54,6 +55,11 @@ def figures(compared: Compared[Any]) -> list[Figure]:
             "end. Relevance has no upper end; attention has. Faint: one seed.", scaled=True,
         ),
         *_texts(compared),
+        *(
+            matrix_figures(compared.folder, compared.example, compared.twin_example)
+            if compared.of_words
+            else text_figures(compared.example, compared.twin_example, compared.classes)
+        ),
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from heedmap.papers.kit.command import (
 )
 from heedmap.terminal.progress import working
 
-BUDGETS = ("quick", "paper")
+BUDGETS = ("small", "quick", "paper")
 TRAINING = {
     "classification": ("seeds", "steps"),
     "copying": ("seeds", "steps", "variant_seeds"),
@@ -36,10 +36,14 @@ NEEDS = """Snell et al. asked where attention comes from. Say which part:
   heedmap reproduce snell translation --data PATH --from de --to en   the same, for every translated word
   heedmap reproduce snell copying                   who learns to copy? A smaller model, minutes
   heedmap reproduce snell multihead                 do heads that fail alone learn together? 15 minutes
-  heedmap reproduce snell copying --budget paper    the released code's size, 20 seeds; hours"""
+  heedmap reproduce snell translation --data PATH --budget small   the same, short: to try it out
+  heedmap reproduce snell copying --budget paper    the released code's size, 20 seeds; hours, resumes"""
 OPTIONS = {
     "budget": Option(
-        "Size of the trainings: quick, or paper for that of the released code.", str, "quick"
+        "Size of the trainings: quick, small for a short translation, or paper for that of the "
+        "released code.",
+        str,
+        "quick",
     ),
     "seeds": Option("Trainings of each kind, with seeds 0, 1, ... [8; paper 20]", int),
     "steps": Option(
@@ -47,7 +51,9 @@ OPTIONS = {
     ),
     "variant_seeds": Option("Trainings of each variant of the model. [2; paper 5]", int),
     "data": Option("The texts: a file, a folder, a Hub name, or reviews."),
-    "dataset": Option("Read the data as a paper's data set: sst, imdb, ag_news."),
+    "dataset": Option(
+        "Read the data as a paper's data set: sst, imdb, ag_news, news20_baseball_hockey."
+    ),
     **PAIRS,
     **SAMPLES,
     **running("[runs/snell-PART]"),
@@ -67,10 +73,13 @@ def command(part: str | None, values: Values) -> None:
         return
     from heedmap.data.load import load
     from heedmap.papers.snell.paper import PAPER, PARTS
-    from heedmap.papers.snell.settings import QUICK
+    from heedmap.papers.snell.settings import BUDGETS as SIZES
+    from heedmap.papers.snell.settings import SMALL
 
     if part not in PARTS:
         raise InputError(f"{part}: expected one of {', '.join(PARTS)}")
+    if budget == "small" and part not in SMALL:
+        raise InputError(f"--budget small: expected with {', '.join(SMALL)} alone")
     training = taken(values, "seeds", "steps", "variant_seeds")
     of_texts = taken(values, "dataset", "train_texts", "test_texts")
     of_pairs = taken(values, *PAIRS)
@@ -84,7 +93,7 @@ def command(part: str | None, values: Values) -> None:
         raise InputError(f"the part {part} draws its own sequences; expected no --data")
     if part in ON_DATA and data is None:
         raise InputError(f"the part {part} needs texts: {ON_DATA[part]}")
-    options = {**(QUICK[part] if budget == "quick" else {}), **training}
+    options = {**SIZES[budget].get(part, {}), **training}
     with working("snell"):
         corpora: list[Any] = []
         if data is not None and part == "classification":

@@ -42,6 +42,18 @@ QUICK: dict[str, dict[str, Any]] = {
     },
     "multihead": {**_SMALL, "heads": 4, "orders": 2, "wanted": 4, "combinations": 6, "most": 16},
 }
+# About a sixth of the quick budget, to try a part out.
+SMALL: dict[str, dict[str, Any]] = {
+    "translation": {
+        **QUICK["translation"],
+        "epochs": 5,
+        "seeds": 2,
+        "train_pairs": 6000,
+        "bleu_pairs": 100,
+        "proxy_epochs": 2,
+    },
+}
+BUDGETS: dict[str, dict[str, dict[str, Any]]] = {"small": SMALL, "quick": QUICK, "paper": {}}
 
 
 class CopyingSettings(Settings):

@@ -3,6 +3,7 @@
 found = reproduce(load_parallel("multi30k", "de", "en"), source="de", target="en", out="runs/snell")
 
 OUT/pieces.json                     the sub-words
+OUT/sentence.json                   a test sentence that is drawn, and its words' co-occurrence
 OUT/models/KIND-SEED/dynamics/      what was recorded of a training
 OUT/models/KIND-SEED/model.safetensors
 OUT/parts/SEED.parquet              what is read off the models of a seed, beside those of the others
@@ -39,6 +40,7 @@ from heedmap.papers.snell.alignment import error_rates
 from heedmap.papers.snell.attraction import MODELS, SCHEMA, rows_of_seed, seed_cells
 from heedmap.papers.snell.per_position import experiments
 from heedmap.papers.snell.records import padded, record_of
+from heedmap.papers.snell.sentence_maps import SENTENCE, write_sentence
 from heedmap.papers.snell.settings import TranslationSettings
 from heedmap.papers.snell.translation_result import Translation, result
 from heedmap.papers.snell.translation_task import (
@@ -121,6 +123,8 @@ def reproduce(
             is_finished=lambda cell: _weights(folder, cell).exists(),
             workers=workers,
         )
+        if not (folder / SENTENCE).exists():
+            write_sentence(folder, held_out, pieces, dictionary(encoded, len(pieces)))
         records: dict[str, Any] = {}
         proxies: dict[str, Any] = {}
 
@@ -294,6 +298,6 @@ EXPERIMENT = Experiment(
     seed_cells,
     SCHEMA,
     result,
-    files=(MODELS, PIECES, ABOUT),
+    files=(MODELS, PIECES, SENTENCE, ABOUT),
     needs_all=True,
 )
