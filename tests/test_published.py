@@ -14,7 +14,7 @@ from heedmap.papers.kit.sources import KINDS, Source
 
 PAPERS = (
     "brunner", "clark", "drozdyuk", "jain_wallace", "lu", "pruthi", "serrano_smith", "snell",
-    "wiegreffe_pinter",
+    "survey", "vashishth", "wiegreffe_pinter",
 )  # fmt: skip
 SPECIFICATIONS = Path(__file__).parents[2] / "shared" / "specs"
 READ_IN = {
