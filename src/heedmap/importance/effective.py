@@ -56,6 +56,7 @@ def effective_attention(
     U_r are the left singular vectors of T over real keys with σ > eps · max(n, D) · σ_max, where n is the
     number of real keys and eps that of T's dtype. A⊥ T = A T, and A⊥ has the smallest norm of all rows with
     that property. Padded keys get 0. Not a distribution: rows need not sum to 1 and may be negative.
+    Where T has no null space, A⊥ is A to the last bit: rounding would break the ties of a ranking.
 
     Unlike in the released code of Sun & Marasović 2021, the cut-off is relative to σ_max, and each text
     and head has its own rank.
@@ -63,7 +64,9 @@ def effective_attention(
     directions = kept_directions(transformed, mask)
     keys = mask.unsqueeze(-2)
     rows = torch.where(keys, attention, 0).double()
-    return torch.where(keys, rows @ directions @ directions.mT, 0)
+    has_null_space = directions.any(-2).sum(-1) < mask.sum(-1)
+    kept = torch.where(has_null_space[..., None, None], rows @ directions @ directions.mT, rows)
+    return torch.where(keys, kept, 0)
 
 
 def kept_directions(

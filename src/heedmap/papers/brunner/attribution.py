@@ -117,8 +117,7 @@ def head_rows(
         mask = torch.ones(heads, size, dtype=torch.bool)
         free = freedom(transformed, mask)
         has_room = (free.dimension > 0)[:, None, None]
-        # Without a null space the two are equal, and rounding would break ties.
-        effective = effective_attention(attention, transformed, mask).where(has_room, attention)
+        effective = effective_attention(attention, transformed, mask)
         known = {
             "rank": free.rank,
             "free": free.dimension,
