@@ -30,6 +30,7 @@ TINY = {
     "wiegreffe-pinter": {
         "seeds": 2, "epochs": 1, "lambdas": (0.5,), "adversary_epochs": 1, "test_instances": 20,
     },
+    "vashishth": {"seeds": 2, "epochs": 1, "hidden_size": 8, "embedding_size": 8},
     "pruthi": {"seeds": 2, "epochs": 1, "models": ("embedding",), "penalties": (1.0,)},
     "snell": {"hidden_size": 6, "embedding_size": 8, "steps": 12, "seeds": 2, "proxy_epochs": 1},
     "drozdyuk": {
@@ -176,7 +177,7 @@ def test_other_texts_are_refused_in_a_folder_that_has_some(recorded, tmp_path):
 def test_parts_of_single_texts_do_not_apply_to_pairs_and_say_so():
     subject = DebateInput(small_pairs(), None, None, {"sentences": "s", "forbidden": "f"})
     refusals = {name: debates._refusal(part, subject) for name, part in ALL.items()}
-    assert refusals.pop("audit") == ""
+    assert (refusals.pop("audit"), refusals.pop("vashishth")) == ("", "")
     assert set(refusals.values()) == {"it reads single texts, and these are pairs"}
 
 
@@ -200,6 +201,7 @@ def test_without_words_or_sentences_their_parts_say_why():
     assert debates._refusal(ALL["pruthi"], subject) == "none"
     assert debates._refusal(ALL["serrano-smith"], subject).endswith("cannot be read here: no")
     assert debates._refusal(ALL["drozdyuk"], subject) == ""
+    assert debates._refusal(ALL["vashishth"], subject) == ""
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -9,6 +9,7 @@ from made_translations import sentences, write_tables
 from scipy import stats
 from torch import nn
 
+from heedmap.counterfactual.permute import shuffled
 from heedmap.data.parallel import Pairs, Parallel, load_links, load_parallel
 from heedmap.data.pieces import Pieces
 from heedmap.measures import entropy, jensen_shannon
@@ -261,11 +262,11 @@ def test_shuffling_keeps_the_values_of_a_row_and_the_padding():
     values = torch.arange(24.0).view(2, 3, 4)
     real = torch.tensor([True, True, True, False])
     generator = torch.Generator().manual_seed(0)
-    moved = torch.stack([reading.shuffled(values, generator, real) for _ in range(300)])
+    moved = torch.stack([shuffled(values, generator, real) for _ in range(300)])
     assert (moved[..., 3] == values[..., 3]).all()
     assert (moved.sort(-1).values == values.sort(-1).values).all()
     torch.testing.assert_close(moved[..., 0].mean(0), values[..., 1], atol=0.2, rtol=0)
-    assert torch.equal(reading.shuffled(values[..., :1], generator), values[..., :1])
+    assert torch.equal(shuffled(values[..., :1], generator), values[..., :1])
 
 
 @torch.no_grad()

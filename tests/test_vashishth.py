@@ -127,8 +127,9 @@ def made(costs, seeds=6):
         ({"single": 0.0, "pair": 0.2, "generation": 0.2}, ["survives"] * 3),
         ({"single": 0.1, "pair": 0.1, "generation": 0.3}, ["does not", "survives", "undecided"]),
         ({"single": 0.3, "pair": -0.1}, ["does not", "does not", "does not"]),
-        ({"single": 0.0}, ["survives", "undecided", "undecided"]),
-        ({"pair": 0.2}, ["undecided", "survives", "undecided"]),
+        ({"single": 0.0}, ["survives"]),
+        ({"pair": 0.2}, ["survives"]),
+        ({"pair": 0.2, "generation": 0.2}, ["survives"]),
     ],
 )
 def test_the_word_of_a_claim_follows_from_the_costs(costs, expected):

@@ -21,19 +21,24 @@ NAMED = {
     "read_alone": "words that the model reads as evidence alone",
     "marked": "words that people marked",
 }
+BY_EYE = "So they read the texts that their figures 5 to 10 show; nothing is counted."
 BASIS = "By intervals over the seeds, on these test texts."
 
 
 def focus_claims(rows: Sequence[Row], learned: Learned) -> list[Claim]:
     """Judge the four claims; leave out those whose rows are missing."""
     judgements = (
-        ("Shuffling the keys of the first layer costs more than shuffling any other layer", _first_layer),
-        ("Adversarial keys focus on relevant words and remove noise", _adversarial),
-        ("Random-K focuses on the same words as the attention that was learned", _random),
-        ("Opposite keys focus on words of the other class", _opposite),
-    )  # fmt: skip
+        (
+            "Shuffling the keys of the first layer costs more than shuffling any other layer",
+            "The first layer matters most (section 4.3); no number is printed.",
+            _first_layer,
+        ),
+        ("Adversarial keys focus on relevant words and remove noise", BY_EYE, _adversarial),
+        ("Random-K focuses on the same words as the attention that was learned", BY_EYE, _random),
+        ("Opposite keys focus on words of the other class", BY_EYE, _opposite),
+    )
     made = []
-    for text, parts_of in judgements:
+    for text, found, parts_of in judgements:
         parts = [
             (f"{activation}, {line}", activation, numbers)
             for activation in ACTIVATIONS
@@ -41,7 +46,7 @@ def focus_claims(rows: Sequence[Row], learned: Learned) -> list[Claim]:
         ]
         if parts:
             checks = [_check(*part, len(parts)) for part in parts]
-            made.append(judged(text, checks, learned, basis=BASIS))
+            made.append(judged(text, checks, learned, basis=BASIS, found=found))
     return made
 
 

@@ -106,15 +106,20 @@ class Vashishth(CellReproduction[VashishthSettings]):
 
 
 def result(vashishth: Vashishth) -> Result:
-    """Make the result that all files show."""
+    """Make the result that all files show; claims about tasks that there are no data of are left out."""
+    tasks = vashishth.settings.tasks
+    has_single, has_others = "single" in tasks, tasks != ["single"]
+    claims = {
+        _costs_nothing: has_single,
+        _is_needed: has_others,
+        _costs_least: has_single and has_others,
+    }
     return vashishth.make_result(
         f"Vashishth et al.: attention across tasks, {vashishth.name}",
         [
             _accuracy_table(vashishth),
             _cost_table(vashishth),
-            _costs_nothing(vashishth),
-            _is_needed(vashishth),
-            _costs_least(vashishth),
+            *(judge(vashishth) for judge, has_data in claims.items() if has_data),
         ],
         figures=_figures(vashishth),
         rows=pd.DataFrame(vashishth.rows),
