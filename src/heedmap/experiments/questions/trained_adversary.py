@@ -5,7 +5,7 @@ L = TVD − λ KL, for several λ and both directions of KL; λ = 0 is the contr
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -102,6 +102,7 @@ def _compared(context: AuditContext, variant: Variant, outcome: Outcome) -> pa.T
     )
 
 
+@runtime_checkable
 class Named(Protocol):
     """What an adversary is named by."""
 
