@@ -91,7 +91,7 @@ def test_numbers_do_not_depend_on_the_batches(made):
     context = AuditContext(run.model, split, settings, registered())
     rows = np.arange(len(split))
     together = agreement_of(run.model, context, rows)
-    each = [agreement_of(run.model, context, [row]) for row in rows]
+    each = [agreement_of(run.model, context, [int(row)]) for row in rows]
     for name, values in together.items():
         alone = np.concatenate([numbers[name] for numbers in each])
         assert values == pytest.approx(alone, abs=1e-6, nan_ok=True)
