@@ -16,7 +16,7 @@ from heedmap.papers.jain_wallace.claims import interval
 from heedmap.papers.jain_wallace.lines import Line
 from heedmap.papers.kit.claims import FALLS, SURVIVES, UNDECIDED, Check, apart, judged, level_of
 from heedmap.papers.kit.debate_part import DebateInput, Part
-from heedmap.papers.kit.learned import Learned
+from heedmap.papers.kit.learned import Learned, accuracy
 from heedmap.papers.kit.result import Estimate, Result, Table
 
 TINY = {
@@ -228,6 +228,16 @@ def test_a_claims_word_follows_the_numbers_and_the_least_of_them_decides():
     assert claim((0.5, 0.4, 0.6), (-0.2, -0.3, -0.1)).verdict == FALLS
     assert claim((0.5, 0.4, 0.6, 0.55), (0.2, 0.1, 0.3)).decisive.of == "0"
     assert claim().decisive is None
+
+
+def test_numbers_of_models_that_have_not_learned_are_counted_beside_the_one_that_decides():
+    learned = Learned({"poor": {0: [accuracy(0.5, 0.5, 100)]}})
+    number = Estimate("good", 0.5, 0.4, 0.6)
+    sides = [Check("good", apart((0.4, 0.6)), ("good",), number)]
+    assert result._shown(judged("c", sides, learned)) == number.text
+    claim = judged("c", [*sides, Check("poor", apart((0.4, 0.6)), ("poor",), number)], learned)
+    assert claim.verdict == UNDECIDED
+    assert "1 of 2 numbers not counted: a model that has not learned" in result._shown(claim)
 
 
 def test_more_tries_make_wider_intervals():

@@ -16,7 +16,8 @@ from heedmap.papers.kit.debate_part import Budget, Part
 from heedmap.papers.kit.learned import RULE
 from heedmap.papers.kit.parts import ABOUT, read_about
 from heedmap.papers.kit.render import page, terminal
-from heedmap.papers.kit.result import Claim, Result, Table
+from heedmap.papers.kit.result import MARK, Claim, Result, Table
+from heedmap.report.wording import plural
 from heedmap.settings import DataSettings, Settings
 from heedmap.terminal.output import show
 
@@ -245,10 +246,15 @@ def _links(debate: Debate, start: Path) -> dict[str, str]:
 
 
 def _shown(claim: Claim) -> str:
-    """Return the number that decides; where none is counted, what stands in its place."""
-    if claim.decisive is not None:
-        return claim.decisive.text
-    return claim.numbers[0] if len(claim.numbers) == 1 else "nothing that counts: see below"
+    """Return the number that decides, and how many are not counted; without one, what stands in its place."""
+    if claim.decisive is None:
+        return claim.numbers[0] if len(claim.numbers) == 1 else "nothing that counts: see below"
+    if not_counted := sum(line.endswith(MARK) for line in claim.numbers):
+        return (
+            f"{claim.decisive.text}; {not_counted} of {plural(len(claim.numbers), 'number')} not counted: "
+            f"a model that has not learned {MARK}"
+        )
+    return claim.decisive.text
 
 
 def _states_table(debate: Debate, start: Path) -> Table:
