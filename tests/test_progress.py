@@ -8,7 +8,7 @@ import pytest
 from conftest import QUICK, contents, small_corpus, watched
 
 import heedmap as hm
-from heedmap.terminal import displays
+from heedmap.terminal import displays, progress
 from heedmap.terminal.displays import LOGGER, Display, Lines, NotebookBar, TerminalBar, display_for
 from heedmap.terminal.progress import (
     at,
@@ -122,6 +122,31 @@ def test_a_log_has_a_line_for_each_step_with_the_time_so_far(caplog):
     assert caplog.messages == [
         "audit: leave one out (1 of 2), 0 s so far",
         "audit: adversary (2 of 2), 0 s so far",
+    ]
+
+
+def test_steps_within_a_step_that_nobody_planned_write_no_line_of_their_own(caplog, monkeypatch):
+    now = [0.0]
+    for module in (displays, progress):
+        monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    with caplog.at_level(logging.INFO, LOGGER.name), working("retrain"):
+        plan({"instances": 1, "adversary_by_model": 1})
+        with step("instances"):
+            pass
+        with step("adversary_by_model"):
+            for _ in track(
+                range(12)
+            ):  # a model each, whose steps are named as planned ones that are over
+                with step("adversary"), step("instances"):
+                    now[0] += 1
+        with step("report"):
+            pass
+    lines = [re.sub(", [0-9]+ s left$", "", line) for line in caplog.messages]
+    assert lines == [
+        "retrain: instances (1 of 2), 0 s so far",
+        "retrain: adversary by model (2 of 2), 0 s so far",
+        "retrain: adversary by model: adversary, 92%, 10 s so far",
+        "retrain: report, 12 s so far",
     ]
 
 

@@ -13,6 +13,8 @@ from heedmap.data.batches import Ragged
 from heedmap.data.load import load
 from heedmap.experiments.variants import Adversary, Penalty, Variant
 from heedmap.files.tables import write_table
+from heedmap.importance.deletions import reread_without_each
+from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.retraining.base import base_of
 from heedmap.retraining.trainer import Trainer
 from heedmap.runs.folder import RunFolder
@@ -28,10 +30,16 @@ OPENED = {
     "twin": Variant(1, score="uniform"),
     "seed": Variant(2, encoder="cnn"),
     "guided by uniform weights": Variant(1, encoder="average", guide="uniform"),
+    "guided by the run's map": Variant(1, encoder="average", guide="base"),
+    "guided by its gradient": Variant(1, encoder="cnn", guide="gradient"),
+    "guided by its leave-one-out": Variant(1, encoder="average", guide="leave_one_out"),
+    "guided by its read-out": Variant(1, guide="read_out"),
+    "guided by an adversary": Variant(
+        2, encoder="average", guide=Variant(1, adversary=Adversary(0.5, epochs=2))
+    ),
     "deceptive": Variant(1, penalty=Penalty(1.0, ("good",))),
 }
 REFUSED = {
-    "guided": Variant(1, encoder="average", guide="base"),
     "removed": Variant(1, penalty=Penalty(0.0, ("good",), removed=True)),
 }
 
@@ -114,11 +122,100 @@ def test_an_adversary_is_audited_and_explained_and_not_retrained(made, tmp_path)
         retrain(kept, workers=1)
 
 
-@pytest.mark.parametrize(("kind", "why"), [("guided", "its guide"), ("removed", "without")])
-def test_what_is_no_run_by_itself_is_refused_with_its_cause(made, kind, why):
+def test_what_is_no_run_by_itself_is_refused_with_its_cause(made):
     run, names, _ = made
-    with refused(names[kind], why):
-        hm.open_run(run.folder, variant=names[kind])
+    with refused(names["removed"], "without"):
+        hm.open_run(run.folder, variant=names["removed"])
+
+
+def test_a_guided_model_reads_a_new_text_with_its_guides_weights(made):
+    run, names, _ = made
+    texts = [["the", "plot", "is", "unheard", "of"], ["good"], ["bad", "bad"]]
+    adversary = hm.open_run(run.folder, variant=names["adversary"])
+    for kind, guide in (("the run's map", run), ("an adversary", adversary)):
+        guided = hm.open_run(run.folder, variant=names[f"guided by {kind}"])
+        heat, expected = (
+            model.trace(model.batch(texts, range(3))).heatmap
+            for model in (guided.model, guide.model)
+        )
+        assert heat.numpy() == pytest.approx(expected.numpy(), abs=1e-6)
+
+
+def test_weights_of_an_importance_are_that_importance_scaled(made):
+    run, names, _ = made
+    guided = hm.open_run(run.folder, variant=names["guided by its leave-one-out"])
+    texts = [["a", "good", "plot"], ["good"]]  # of one word it is undefined
+    heat = guided.model.trace(guided.model.batch(texts, range(2))).heatmap
+    change = reread_without_each(run.model, texts[:1], "remove")[0].double().softmax(-1)
+    whole = run.model.trace(run.model.batch(texts[:1], [0])).logits.double().softmax(-1)
+    distance = 0.5 * (change - whole).abs().sum(-1)
+    assert heat[0].numpy() == pytest.approx((distance / distance.sum()).numpy(), abs=1e-4)
+    assert heat[1].tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["the run's map", "its gradient"])
+def test_leave_one_out_of_a_guided_model_asks_its_guide_again(made, kind):
+    run, names, _ = made
+    model = hm.open_run(run.folder, variant=names[f"guided by {kind}"]).model
+    texts = run.corpus.splits["test"].tokens[:3]
+    batch = model.batch(texts, range(3))
+    without = logits_without_each(model, batch, texts)
+    for row, text in enumerate(texts):
+        for place in range(len(text)):
+            shorter = [[*text[:place], *text[place + 1 :]]]
+            expected = model.logits(model.batch(shorter, [0]))[0]
+            assert without[row, place].numpy() == pytest.approx(expected.numpy(), abs=1e-5)
+
+
+def test_a_guided_model_is_kept_audited_and_explained(made, tmp_path, heedmap):
+    run, names, outcomes = made
+    name = names["guided by the run's map"]
+    explained = heedmap("explain", run.folder, "A dull plot.", "--variant", name, "--json")
+    assert explained.code == 0, explained.err
+    done = heedmap("audit", "--run", run.folder, "--variant", name, "--permutations", 5)
+    assert done.code == 0, done.err
+    place = run.folder.with_name(f"{run.folder.name}-{name}")
+    audit = hm.open_audit(place)
+    predicted = audit["instances"]["predicted"].to_numpy()
+    assert (predicted == outcomes["guided by the run's map"].predicted).all()
+    shown = heedmap("report", place)
+    card = " ".join(shown.out.replace("│", " ").split())  # whatever its lines
+    assert "average encoder, guided by the map of another model (lstm, additive)" in card
+    again = heedmap("explain", place, "A dull plot.", "--json")
+    assert json.loads(again.out)["answer"] == json.loads(explained.out)["answer"]
+    page = heedmap(
+        "picture", run.folder, "A dull plot.", "--variant", name, "--out", tmp_path / "page.html"
+    )
+    assert page.code == 0, page.err
+    assert (tmp_path / "page.html").stat().st_size > 1000
+
+
+def test_every_command_refuses_an_unknown_variant_and_a_model_that_is_no_run(made, heedmap):
+    run, names, _ = made
+    for command in (
+        ("audit", "--run", run.folder),
+        ("explain", run.folder, "A text."),
+        ("picture", run.folder, "A text."),
+    ):
+        done = heedmap(*command, "--variant", "adversary")
+        assert done.code == 2
+        assert f"--variant adversary: expected one of those of {run.folder}" in done.err
+    no_run = run.folder.parent
+    for command in ("explain", "picture"):
+        done = heedmap(command, no_run, "A text.", "--variant", names["twin"])
+        assert done.code == 2
+        assert "no run there" in done.err
+    with refused("variant", "run's folder", "Run"):
+        hm.explain(run, "A text.", variant=names["twin"])
+
+
+def test_the_folder_of_an_audited_run_is_its_own(made, heedmap, tmp_path):
+    run, _, _ = made
+    done = heedmap("audit", "--run", run.folder, "--out", tmp_path / "elsewhere")
+    assert done.code == 2
+    assert "--out" in done.err
+    assert "own folder" in done.err
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_names_are_listed_and_an_unknown_one_names_those_that_exist(made):

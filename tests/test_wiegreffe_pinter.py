@@ -8,8 +8,12 @@ from conftest import contents, small_corpus, small_pairs
 from sklearn.metrics import f1_score
 from wording import refused
 
+from heedmap.experiments.questions.adversary_agreement import Agreement
+from heedmap.papers.kit.learned import Learned, accuracy
 from heedmap.papers.kit.registry import figures as figures_of
 from heedmap.papers.kit.render import markdown
+from heedmap.papers.kit.result import MARK
+from heedmap.papers.wiegreffe_pinter.agreement import Agreements
 from heedmap.papers.wiegreffe_pinter.paper import read, reproduce
 from heedmap.papers.wiegreffe_pinter.published import F1, REPLICATED
 from heedmap.papers.wiegreffe_pinter.result import result
@@ -27,10 +31,11 @@ def made(tmp_path_factory):
 def test_every_question_has_a_table_or_a_claim_and_every_figure_is_drawn(made):
     found = result(made)
     titles = [part.title if hasattr(part, "title") else part.text for part in found.sections]
-    assert len(titles) == 7
-    assert len(found.claims) == 3
+    assert len(titles) == 9
+    assert len(found.claims) == 4
     keys = {figure.key for figure in figures_of(made.folder)}
     assert {"necessity", "stability", "guidance", "trained-adversaries"} <= keys
+    assert "adversary-agreement-leave-one-out" in keys
     text = markdown(found)
     assert "adversaries of 2 epochs instead of 80" in text
     assert "no pretrained word vectors" in text
@@ -49,6 +54,47 @@ def test_published_numbers_stand_beside_their_own_data_sets_alone(made):
     assert lines["third-party replication, one run"] == ["0.830", "0.825"]
     assert set(F1) == set(REPLICATED) <= set(DATA.values())
     assert all(DataSettings(source="x", dataset=name).dataset for name in DATA.values())
+
+
+@pytest.mark.parametrize(
+    ("centre", "spread", "verdict"),
+    [(-0.5, 0.1, "survives"), (0.5, 0.1, "does not"), (0.0, 0.3, "undecided")],
+)
+def test_the_claim_of_anti_correlation_follows_from_corrected_intervals(
+    made, centre, spread, verdict
+):
+    numbers = {
+        f"{number}_{measure}": np.random.default_rng(0).normal(centre, spread, 30)
+        for number in ("tau", "tau_shuffled", "mass", "mass_shuffled")
+        for measure in ("leave_one_out", "gradient")
+    }
+    positive = {name: np.abs(values) for name, values in numbers.items()}
+    models = [
+        Agreement("run", "", np.nan, np.nan, np.nan, positive),
+        Agreement("control", "adversary", 0.0, 0.0, 0.0, positive),
+        Agreement("adversary", "adversary", 0.5, 0.1, 0.5, numbers),
+    ]
+    agreement = Agreements(models, np.arange(30), Learned({}))
+    word, lines, decisive = agreement.anti_correlated()
+    assert word == verdict
+    assert len(lines) == 2
+    assert decisive.value == pytest.approx(-numbers[f"tau_{_measure(decisive)}"].mean())
+    assert [line[0] for line in agreement.table().lines] == [
+        "this model", "λ = 0, the control", "λ 0.5, KL(adversary ‖ base)",
+    ]  # fmt: skip
+
+
+def _measure(estimate):
+    return "leave_one_out" if "loo" in estimate.of else "gradient"
+
+
+def test_an_adversary_that_has_not_learned_is_not_counted(made):
+    failed = Learned({"λ 0.5, KL(adversary ‖ base)": {1: [accuracy(0.5, 0.5, 100)]}})
+    agreement = Agreements.of(made.audit, failed)
+    agreement.models[:] = [m for m in agreement.models if m.direction != "base"]
+    word, lines, decisive = agreement.anti_correlated()
+    assert (word, lines, decisive) == ("undecided", ["no adversary has learned"], None)
+    assert any(MARK in line[0] for line in agreement.table().lines)
 
 
 def test_f1_is_that_of_class_1(made):
@@ -78,7 +124,7 @@ def test_pairs_are_refused_and_more_than_two_classes_are_not(tmp_path):
         reproduce(small_pairs(), out=tmp_path / "out", **TINY)
     assert not (tmp_path / "out").exists()
     made = reproduce(small_corpus(classes=3), out=tmp_path / "three", **TINY)
-    assert len(result(made).claims) == 3
+    assert len(result(made).claims) == 4
     lists = np.array(made.audit.tables["necessity"]["uniform"].to_pylist())
     macro = [f1_score(made.label, one, average="macro", zero_division=0.0) for one in lists.T]
     assert made.seeds("necessity", "uniform").f1 == macro

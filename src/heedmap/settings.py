@@ -511,10 +511,28 @@ class RetrainSettings(Settings):
     )
 
 
+GuideWeights = Literal["attention", "gradient", "leave_one_out", "read_out"]
+"""A guide's own weights, or its importances scaled to sum to 1."""
+
+
+class GuideSettings(Settings):
+    """What a guided model reads a text with: weights of another model, whose settings are `model`."""
+
+    weights: GuideWeights
+    model: ModelSettings
+
+    @property
+    def description(self) -> str:
+        """Say whose weights the model reads with."""
+        name = "map" if self.weights == "attention" else self.weights.replace("_", "-")
+        return f"guided by the {name} of another model ({self.model.encoder}, {self.model.score})"
+
+
 class RunSettings(Settings):
     """One run: data, model, training, and the audit if there is one.
 
-    `variant` names a model that another training than `train` alone made, such as an adversary.
+    `variant` names a model that another training than `train` alone made, such as an adversary. `guide` is
+    what one reads with that has learned no weights.
     """
 
     version: Literal[1] = 1
@@ -524,6 +542,7 @@ class RunSettings(Settings):
     train: TrainSettings | FineTuneSettings | None = None
     audit: AuditSettings | None = None
     variant: str | None = None
+    guide: GuideSettings | None = None
 
     def to_toml(self) -> str:
         """Return the text of settings.toml, without values that are None."""

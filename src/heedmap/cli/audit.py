@@ -54,15 +54,7 @@ def audit_command(
             "--retrain", help="Train further models too, to compare (see `heedmap retrain`)."
         ),
     ] = False,
-    variant: Annotated[
-        str | None,
-        typer.Option(
-            "--variant",
-            help="Audit a model that `heedmap retrain` trained in --run, by the name that `heedmap list RUN` "
-            "shows; it becomes a run of its own. [--out; RUN-NAME]",
-            show_default=False,
-        ),
-    ] = None,
+    variant: opt.Variant = None,
     fail_on: Annotated[
         str | None,
         typer.Option(
@@ -77,7 +69,8 @@ def audit_command(
     """Put attention on trial and write the report: of a --model on --data, of a trained --run, or of a model
     trained on --data here and now.
 
-    A run that was stopped goes on where it stopped when the same command is given again.
+    A --variant of the run becomes a run of its own. A run that was stopped goes on where it stopped when the
+    same command is given again.
     """
     if model is not None and data is None and run is None:
         raise InputError("--model: expected --data too: the texts to audit it on")
@@ -88,6 +81,11 @@ def audit_command(
         )
     if variant is not None and run is None:
         raise InputError("--variant: expected --run too: the run that it was trained for")
+    if run is not None and variant is None and out is not None:
+        raise InputError(
+            "--out: not an option of --run, whose own folder keeps the audit; leave out, or copy the folder "
+            "and audit the copy"
+        )
     options = given.of(AuditSettings)
     AuditSettings.of(**options)  # report a wrong value before the training
     if run is not None:
@@ -99,10 +97,9 @@ def audit_command(
 
             opened = open_run(run, variant=variant)
         if variant is not None:
-            from heedmap.runs.variant_folder import keep_variant
+            from heedmap.runs.variant_folder import folder_of, keep_variant
 
-            place = out or DefaultPlace(run.with_name(f"{run.name}-{variant}"))
-            opened = keep_variant(opened, place, overwrite)
+            opened = keep_variant(opened, out or DefaultPlace(folder_of(run, variant)), overwrite)
         _audit(opened, as_json, fail_on, retrain, overwrite=overwrite, **options)
     elif model is not None:
         given.allow(

@@ -52,6 +52,7 @@ def explain_command(
         typer.Option("--id-column", help="Column of the texts' own ids in --data. [guessed]"),
     ] = None,
     *,
+    variant: opt.Variant = None,
     given: opt.Given,
     form: Annotated[
         str | None, typer.Option("--format", help=FORMAT, **opt.one_of("text", "csv", "json"))
@@ -71,12 +72,12 @@ def explain_command(
             raise InputError(
                 f"--{data_options[0]}: an option of --data; name the file with --data too"
             )
-        _one(source, text, query, form)
+        _one(source, variant, text, query, form)
         return
     if text is not None or query is not None:
         surplus = "--query; name its column with --query-column" if text is None else "a text"
         raise InputError(f"--data: expected no text beside the file of texts, got {surplus}")
-    keys, explanations = _each(source, data, {**columns, **given.values})
+    keys, explanations = _each(source, variant, data, {**columns, **given.values})
     if form == "json":
         print_json(
             [
@@ -90,7 +91,9 @@ def explain_command(
         _print_csv(explanations, keys)
 
 
-def _one(source: str, text: str | None, query: str | None, form: str | None) -> None:
+def _one(
+    source: str, variant: str | None, text: str | None, query: str | None, form: str | None
+) -> None:
     if text is None and Path(source).suffix in SUFFIXES:
         raise InputError(
             f"{source}: expected a run or a model first, got a file of texts: "
@@ -109,7 +112,7 @@ def _one(source: str, text: str | None, query: str | None, form: str | None) -> 
         from heedmap.report.explanation import Explanations
         from heedmap.runs.explain import explain
 
-        explanation = explain(source, read(text), query=query and in_utf8(query))
+        explanation = explain(source, read(text), query=query and in_utf8(query), variant=variant)
     if form == "json":
         print_json(explanation.to_dict())
     elif form == "csv":
@@ -119,7 +122,7 @@ def _one(source: str, text: str | None, query: str | None, form: str | None) -> 
 
 
 def _each(
-    source: str, data: Path, options: Mapping[str, str | None]
+    source: str, variant: str | None, data: Path, options: Mapping[str, str | None]
 ) -> "tuple[list[str], Explanations]":
     """Explain the texts of a file; returns their keys too."""
     with working("reading the model and the texts"):
@@ -133,8 +136,9 @@ def _each(
             total = len(texts.texts) + texts.left_out.total()
             remark(f"{data}: {texts.left_out.total()} of {total} rows are empty: left out")
         if texts.queries is None:
-            return texts.keys, explain(source, texts.texts)
-        return texts.keys, explain(source, [*zip(texts.texts, texts.queries, strict=True)])
+            return texts.keys, explain(source, texts.texts, variant=variant)
+        pairs = [*zip(texts.texts, texts.queries, strict=True)]
+        return texts.keys, explain(source, pairs, variant=variant)
 
 
 def _print_csv(explanations: "Explanations", keys: list[str]) -> None:

@@ -22,6 +22,7 @@ def picture_command(
         str | None, typer.Option("--text", help="The text, given as an option.")
     ] = None,
     query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
+    variant: opt.Variant = None,
     layer: Annotated[
         int | None,
         typer.Option(
@@ -59,8 +60,11 @@ def picture_command(
     from heedmap.runs.explain import opened
     from heedmap.runs.explained import explained
 
-    settings, model = opened(source)
-    path = out or Path("runs") / "pictures" / f"{_name(source, text, query, layer, seed or 0)}.html"
+    place, settings, model = opened(source, variant)
+    path = (
+        out
+        or Path("runs") / "pictures" / f"{_name(str(place), text, query, layer, seed or 0)}.html"
+    )
     if isinstance(model, TransformerClassifier):
         if query is not None:
             raise InputError("--query: not an option of a transformer, which reads single texts")
@@ -72,7 +76,7 @@ def picture_command(
             raise InputError(
                 "--layer, --seed: not options of a model of our own, which has one map and no layers; leave out"
             )
-        explanation = explained(Path(source), settings, model, text, query)
+        explanation = explained(place, settings, model, text, query)
         explanation.save(path)
         notes = explanation.notes
     for note in notes:

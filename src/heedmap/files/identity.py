@@ -54,8 +54,9 @@ def source_identity(source: str) -> str:
 def settings_hash(settings: RunSettings) -> str:
     """Return a hash of all settings but the places of data and model, which may move."""
     values = settings.model_dump(mode="json")
-    if settings.variant is None:  # as before there were any
-        del values["variant"]
+    for name in ("variant", "guide"):  # as before there were any
+        if values[name] is None:
+            del values[name]
     for place in PLACES:
         part, name = place.split(".")
         (values.get(part) or {}).pop(name, None)

@@ -102,5 +102,6 @@ def read_table(path: Path, content: bytes | None = None) -> pa.Table:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
-            f"{path}: damaged ({str(error).splitlines()[0]}); delete it and run the audit again"
+            f"{path}: damaged ({str(error).splitlines()[0]}); delete it and run the command "
+            "that made it again"
         ) from error

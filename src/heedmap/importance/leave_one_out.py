@@ -27,6 +27,7 @@ from heedmap.importance.deletions import reread_under, reread_without_each, resc
 from heedmap.importance.recurrent_leave_one_out import Project, recurrent_without_each
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import CNN, ENCODERS, GRU, LSTM
+from heedmap.models.guided_classifier import GuidedClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import Lexical
@@ -45,7 +46,12 @@ def logits_without_each(
 
     `deletion`: the token is removed, or masked (`Model.mask_token`).
     """
-    if isinstance(model, AttentionClassifier) and _is_reusable(model, batch, deletion):
+    guided = isinstance(model, GuidedClassifier)  # without a token its guide gives other weights
+    if (
+        isinstance(model, AttentionClassifier)
+        and not guided
+        and _is_reusable(model, batch, deletion)
+    ):
         return _reuse(model, batch, None).squeeze(0)
     lists = reread_without_each(model, texts, deletion)
     return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)

@@ -175,6 +175,8 @@ def architecture_text(audit: AuditResult) -> str:
     condition = f" given the {query}" if (query := query_name(audit)) else ""
     levels = " of words, then of sentences" if _of_sentences(audit) else ""
     encoder = "no" if model.encoder == "none" else model.encoder
+    if audit.settings.guide is not None:
+        return f"{encoder} encoder, {audit.settings.guide.description}"
     return (
         f"{encoder} encoder, {model.score} score{condition}, {model.normaliser} attention{levels}"
     )

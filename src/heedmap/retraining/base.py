@@ -157,7 +157,7 @@ class Base:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
-                f"{path}: not the outcome of a training; delete it and run the same command again"
+                f"{path}: not the outcome of a training; delete it and run `heedmap retrain` again"
             ) from error
 
 

@@ -1,47 +1,86 @@
 """The weights that a model is guided by: one number per token, that sum to 1 in each text."""
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
-from heedmap.data.batches import Ragged
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedmap.data.batches import Batch, Ragged, sorted_batches
 from heedmap.data.corpus import Split
-from heedmap.experiments.context import AuditContext
+from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.experiments.methods.erasure_predictions import slopes
-from heedmap.experiments.registry import registered
-from heedmap.experiments.variants import Guide
-from heedmap.models.trace import Model
-from heedmap.settings import AuditSettings
+from heedmap.experiments.questions.importance import GRADIENT_SHARE, change_without
+from heedmap.importance.gradients import gradient_importance
+from heedmap.importance.leave_one_out import logits_without_each
+from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.guided_classifier import GuidedClassifier
+from heedmap.settings import GuideWeights, ModelSettings, RunSettings, TrainSettings
+from heedmap.training.objective import seeded
 
 
-def guide_weights(guide: Guide, model: Model, split: Split) -> Ragged:
-    """Return a guide's weights of all texts of a split.
+class GuideModel(nn.Module):
+    """A trained model whose map, or whose importances, are the weights that another model reads with.
 
-    The importances are scaled to sum to 1: the gradient's size, leave-one-out, and the size of the read-out,
-    which is the slope of the predicted class's log-odds by each weight. Where one is 0 or undefined for all
-    tokens of a text, its weights are uniform.
+    The importances are those of an audit's default settings, scaled to sum to 1: the gradient's size,
+    leave-one-out, and the size of the read-out, which is the slope of the predicted class's log-odds by each
+    weight. Where one is 0 or undefined for all tokens of a text, its weights are uniform.
     """
-    if guide == "uniform":
-        return Ragged([np.ones(len(text)) / max(1, len(text)) for text in split.texts])
-    evidence = AuditContext(model, split, AuditSettings(), registered())
-    if guide == "base":
-        lists = evidence.table("instances")["attention"].to_pylist()
-        return Ragged(lists)
-    if guide == "read_out":
-        return Ragged([_scaled(values) for values in _read_out(evidence)])
-    lists = evidence.table(guide)["importance"].to_pylist()
-    return Ragged([_scaled(np.array(values, dtype=np.float64)) for values in lists])
+
+    def __init__(self, model: TextClassifier, weights: GuideWeights) -> None:
+        super().__init__()
+        self.model, self.weights = model, weights
+
+    @torch.no_grad()
+    def forward(self, batch: Batch) -> Float[Tensor, "B T"]:
+        """Return the weights of each text, 0 at padding."""
+        trace = self.model.trace(batch)
+        if self.weights == "attention":
+            return trace.heatmap
+        if self.weights == "read_out":
+            importance = slopes(self.model, trace)[0]
+        elif self.weights == "gradient":
+            with torch.enable_grad():
+                importance = gradient_importance(self.model, batch, trace)
+        else:
+            without = logits_without_each(self.model, batch, self._texts(batch))
+            importance = change_without(trace.logits, without, self.model.precision)
+        return _scaled(importance.double(), batch).to(trace.heatmap)
+
+    def of_split(self, split: Split) -> Ragged:
+        """Return the weights of all texts of a split."""
+        tokens = self.model.tokens_at_once // (GRADIENT_SHARE if self.weights == "gradient" else 1)
+        weights: dict[int, Tensor] = {}
+        for rows in sorted_batches(self.model.lengths(split.texts), max(1, tokens)):
+            batch = self.model.batch([split.texts[row] for row in rows], rows.tolist())
+            for row, values, mask in zip(rows.tolist(), self(batch), batch.mask, strict=True):
+                weights[row] = values[mask]
+        return Ragged([weights[row].numpy(force=True) for row in range(len(weights))])
+
+    def _texts(self, batch: Batch) -> list[list[str]]:
+        """Return the words of a batch as the model knows them, to be read again without one."""
+        words = [*SPECIAL, *self.model.vocabulary.words]
+        lists = zip(batch.ids[:, 1:-1], batch.mask, strict=True)
+        return [[words[number] for number in ids[mask].tolist()] for ids, mask in lists]
 
 
-def _read_out(evidence: AuditContext) -> list[NDArray[np.float64]]:
-    slope_of: dict[int, NDArray[np.float64]] = {}
-    for trace in evidence.traces:
-        slope = slopes(evidence.model, trace)[0]
-        for i, row in enumerate(trace.rows.tolist()):
-            slope_of[row] = slope[i][trace.mask[i]].double().numpy(force=True)
-    return [slope_of[row] for row in range(len(slope_of))]
+def guided_model(
+    settings: RunSettings, vocabulary: Vocabulary, classes: Sequence[str]
+) -> GuidedClassifier:
+    """Build a guided model, and its guide within it, to which weights are still to be loaded."""
+    assert settings.guide is not None
+    assert isinstance(settings.model, ModelSettings)
+    assert isinstance(settings.train, TrainSettings)
+    with seeded(settings.train.seed):  # the global generator is left unchanged
+        guide = GuideModel(
+            TextClassifier(settings.guide.model, vocabulary, classes), settings.guide.weights
+        )
+        return GuidedClassifier(settings.model, vocabulary, classes, guide)
 
 
-def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    sizes = np.abs(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0))
-    total = sizes.sum()
-    return sizes / total if total > 0 else np.full(len(sizes), 1 / max(1, len(sizes)))
+def _scaled(importance: Float[Tensor, "B T"], batch: Batch) -> Float[Tensor, "B T"]:
+    sizes = importance.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs()
+    sizes = sizes.masked_fill(~batch.mask, 0.0)
+    # Of a text without any importance the weights are uniform.
+    sizes = torch.where(sizes.sum(-1, keepdim=True) > 0, sizes, batch.mask.to(sizes))
+    return sizes / sizes.sum(-1, keepdim=True)

@@ -2,20 +2,27 @@
 
 from dataclasses import replace
 
+import numpy as np
 from safetensors.torch import load, load_file
 
 from heedmap.data.batches import Guided, Ragged
 from heedmap.data.corpus import Split
 from heedmap.data.marks import marks_of
 from heedmap.data.vocabulary import Vocabulary
-from heedmap.experiments.variants import Variant
-from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.experiments.variants import Guide, Variant
+from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
 from heedmap.retraining.adversary import AdversaryObjective, Target
 from heedmap.retraining.base import Base, Prepared
 from heedmap.retraining.deception import DeceptiveObjective, read_blocked
-from heedmap.retraining.guides import guide_weights
+from heedmap.retraining.guides import GuideModel, guided_model
 from heedmap.retraining.reading import read
-from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.settings import (
+    GuideSettings,
+    GuideWeights,
+    ModelSettings,
+    RunSettings,
+    TrainSettings,
+)
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.initialisation import build_model, init_model, kind_for
 from heedmap.training.objective import Objective
@@ -88,26 +95,59 @@ def prepare(variant: Variant, base: Base) -> Prepared:
 
 def _weights_of(variant: Variant, split: Split, base: Base) -> Ragged:
     """Return the weights that guide a variant."""
+    if variant.guide == "uniform":
+        return Ragged([np.ones(len(text)) / max(1, len(text)) for text in split.texts])
+    return _guide(variant, base).of_split(split)
+
+
+def _guide(variant: Variant, base: Base) -> GuideModel:
+    """Return what guides a variant: the run's model or importances, or the map of another variant."""
+    settings = reading_settings(variant, base).guide
+    assert settings is not None
     guide = variant.guide
-    if not isinstance(guide, Variant):
-        assert guide is not None
-        return guide_weights(guide, base_model(base), split)
-    model = trained_model(guide, base)
-    return read(model, model.encoded(split.texts, split.labels))[1]
+    model = trained_model(guide, base) if isinstance(guide, Variant) else base_model(base)
+    assert isinstance(model, TextClassifier)
+    return GuideModel(model, settings.weights)
 
 
-def trained_model(variant: Variant, base: Base, score: str = "") -> AttentionClassifier:
-    """Return a variant that is trained already.
+def reading_settings(variant: Variant, base: Base) -> RunSettings:
+    """Return the settings by which a trained variant reads: one that was guided has no score of its own.
 
-    `score`: a score without parameters, by which it reads instead of its own, of one that was guided.
+    Under the score `uniform` every text has the weights of the guide of this name.
     """
-    settings = settings_of(replace(variant, score=score or variant.score), base)
-    splits = base.splits_of(variant)
+    settings, guide = settings_of(variant, base), variant.guide
+    if guide is None:
+        return settings
+    assert isinstance(settings.model, ModelSettings)
+    model = settings.model.model_copy(update={"score": "uniform"})
+    return settings.model_copy(update={"model": model, "guide": _guide_settings(guide, base)})
+
+
+def _guide_settings(guide: Guide | Variant, base: Base) -> GuideSettings | None:
+    """Return what a guide's weights are, and the settings of the model that gives them."""
+    if guide == "uniform":
+        return None
+    weights: GuideWeights = "attention"
+    if isinstance(guide, Variant):
+        model = settings_of(guide, base).model
+    else:
+        model, weights = base.settings.model, "attention" if guide == "base" else guide
+    assert isinstance(model, ModelSettings)
+    return GuideSettings(weights=weights, model=model)
+
+
+def trained_model(variant: Variant, base: Base) -> AttentionClassifier:
+    """Return a variant that is trained already; one that was guided reads with its guide's weights."""
+    settings, splits = reading_settings(variant, base), base.splits_of(variant)
     corpus = replace(base.corpus, splits={**base.corpus.splits, "train": splits[0]})
     model, _, _ = init_model(corpus, settings, kind_for(corpus))
     tensors = load_file(base.path(variant).with_suffix(".safetensors"))
     weights = {name.removeprefix("model."): value for name, value in tensors.items()}
-    if score:  # its own was never trained
+    if variant.guide is not None:  # its own score was never trained
         weights = {name: value for name, value in weights.items() if not name.startswith("score.")}
+    if settings.guide is not None:
+        guide = _guide(variant, base).state_dict()
+        weights |= {f"guide.{name}": value for name, value in guide.items()}
+        model = guided_model(settings, model.vocabulary, model.classes)
     model.load_state_dict(weights)
     return model.eval().requires_grad_(False)

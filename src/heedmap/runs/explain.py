@@ -4,14 +4,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Union, overload
 
 from heedmap.errors import InputError
-from heedmap.files.naming import MODEL, name_of
+from heedmap.files.naming import MODEL, kind_of, name_of
 from heedmap.models.trace import Model
 from heedmap.report.explanation import Explanation, Explanations
 from heedmap.runs.explained import check_input, explain_input
 from heedmap.runs.folder import RunFolder
+from heedmap.runs.open import open_run
 from heedmap.runs.run import Run
 from heedmap.runs.stored_models import model_in
 from heedmap.runs.user_texts import Texts
+from heedmap.runs.variant_folder import folder_of
 from heedmap.settings import (
     UNLIMITED_WORDS,
     DataSettings,
@@ -28,16 +30,16 @@ IN_MEMORY = "a model in memory"
 
 @overload  # a text is a sequence of texts too, but the first signature that fits counts
 def explain(  # type: ignore[overload-overlap]
-    source: Source, text: str, *, query: str | None = None
+    source: Source, text: str, *, query: str | None = None, variant: str | None = None
 ) -> Explanation: ...
 @overload
-def explain(source: Source, text: Texts) -> Explanations: ...
+def explain(source: Source, text: Texts, *, variant: str | None = None) -> Explanations: ...
 @overload
 def explain(
-    source: Source, text: str | Texts, *, query: str | None = None
+    source: Source, text: str | Texts, *, query: str | None = None, variant: str | None = None
 ) -> Explanation | Explanations: ...
 def explain(
-    source: Source, text: str | Texts, *, query: str | None = None
+    source: Source, text: str | Texts, *, query: str | None = None, variant: str | None = None
 ) -> Explanation | Explanations:
     """Explain the answer to a text, or to each of many, and put its heat map on trial.
 
@@ -59,19 +61,26 @@ def explain(
             name on the Hub, or (model, tokenizer) or a text classification pipeline.
         text: the text; or a list of texts, or of pairs (text, query) for a model of pairs.
         query: the question or hypothesis that a model of pairs reads the one text given.
+        variant: the name of a model that `heedmap.retrain` trained in a run's folder, to be asked instead (see
+            `heedmap.open_run`).
 
     Raises:
-        InputError: a text without a word, a query that is missing or not read, or no finished run and no
-            classifier there.
+        InputError: a text without a word, a query that is missing or not read, no finished run and no
+            classifier there, or no such variant.
         TypeError: no run and no model, or a text that is no string.
     """
     check_input(text, query)  # before anything is opened
-    place, settings, model = _opened(source)
+    place, settings, model = _opened(source, variant)
     return explain_input(place, settings, model, text, query)
 
 
-def _opened(source: Source) -> tuple[Path, RunSettings, Model]:
+def _opened(source: Source, variant: str | None) -> tuple[Path, RunSettings, Model]:
     """Return a source's folder or name, its settings and its model."""
+    if variant is not None and not isinstance(source, str | Path):
+        raise InputError(
+            f"variant = {variant!r}: expected a run's folder with it, got {kind_of(source)}; open the variant "
+            "with heedmap.open_run(FOLDER, variant=...) and explain that"
+        )
     if isinstance(source, Run):
         return source.folder or Path(source.name), source.current_settings(), source.model
     if not isinstance(source, str | Path):
@@ -80,19 +89,24 @@ def _opened(source: Source) -> tuple[Path, RunSettings, Model]:
         if (opened_model := open_loaded(source, {})) is not None:
             model, settings_of_model = opened_model
             return Path(IN_MEMORY), _settings_of(settings_of_model), model
-    name = name_of(source, MODEL)
-    return (Path(name), *opened(name))
+    return opened(name_of(source, MODEL), variant)
 
 
-def opened(name: str) -> tuple[RunSettings, Model]:
-    """Open the model of a run's folder, or a Hugging Face classifier, without texts.
+def opened(name: str, variant: str | None = None) -> tuple[Path, RunSettings, Model]:
+    """Open the model of a run's folder, or of its variant, or a Hugging Face classifier, without texts.
+
+    Returns:
+        The folder or name (of a variant the folder that an audit keeps it in), the settings and the model.
 
     Raises:
-        InputError: no finished run and no classifier there.
+        InputError: no finished run and no classifier there, or no such variant of a run.
     """
+    if variant is not None:
+        run = open_run(name, variant=variant)
+        return folder_of(Path(name), variant), run.settings, run.model
     folder = RunFolder(name)
     if folder.is_begun():
-        return model_in(folder)
+        return (Path(name), *model_in(folder))
     if folder.path.is_dir() and not (folder.path / "config.json").exists():
         raise InputError(
             f"{name}: expected a run's folder (settings.toml) or a Hugging Face classifier's "
@@ -101,7 +115,7 @@ def opened(name: str) -> tuple[RunSettings, Model]:
     from heedmap.huggingface.opening import open_classifier
 
     model, settings = open_classifier(TransformerSettings.of(source=name))
-    return _settings_of(settings), model
+    return Path(name), _settings_of(settings), model
 
 
 def _settings_of(model: TransformerSettings) -> RunSettings:

@@ -86,4 +86,6 @@ def _model_name(settings: RunSettings) -> str:
     if isinstance(model, TransformerSettings):
         return f"{Path(model.source).name}, {model.view} of layer {model.layer}"
     name = f"{model.encoder} {model.score} {model.normaliser}"
+    if settings.guide is not None:
+        name = f"{model.encoder} {settings.guide.description}"
     return name if settings.variant is None else f"{name}, {settings.variant}"

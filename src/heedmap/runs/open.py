@@ -10,6 +10,7 @@ from heedmap.data.load import load_corpus
 from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, name_of
 from heedmap.keywords import split, takes
+from heedmap.models.guided_classifier import GuidedClassifier
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.model_files import damaged
 from heedmap.runs.occupancy import holds_another, relocate
@@ -153,7 +154,8 @@ def open_own(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = N
     """
     model, trained = attention_model(folder, settings)
     corpus = corpus or _corpus(folder, settings)
-    if (model.classes, type(model)) != (corpus.classes, kind_for(corpus)):
+    kind = kind_for(corpus) if settings.guide is None else GuidedClassifier
+    if (model.classes, type(model)) != (corpus.classes, kind):
         raise damaged(
             folder, ValueError(f"expected the classes {corpus.classes}, got {model.classes}")
         )

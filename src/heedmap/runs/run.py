@@ -54,6 +54,8 @@ class Run:
             summary["map"] = str(self.facts.get("on_trial", f"{model.view}, layer {model.layer}"))
         else:
             parts = f"{model.encoder} encoder, {model.score} score, {model.normaliser} attention"
+            if self.settings.guide is not None:
+                parts = f"{model.encoder} encoder, {self.settings.guide.description}"
             summary = {"model": f"{kind}, {parts}"}
         if self.training is not None:
             best = self.training.best_epoch

@@ -55,7 +55,12 @@ def attention_model(
     elif any(name.startswith("query.") for name in tensors):
         kind = PairClassifier
     try:
-        model = build_model(settings, Vocabulary(words), classes, kind)
+        if settings.guide is None:
+            model = build_model(settings, Vocabulary(words), classes, kind)
+        else:
+            from heedmap.retraining.guides import guided_model  # imports questions
+
+            model = guided_model(settings, Vocabulary(words), classes)
         model.load_state_dict(tensors)
         if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
             raise ValueError("weights that are not finite")

@@ -11,7 +11,7 @@ from heedmap.experiments.variants import Variant
 from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.retraining.base import Base, base_of
-from heedmap.retraining.own import settings_of, trained_model
+from heedmap.retraining.own import reading_settings, trained_model
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 from heedmap.runs.saving import own_run
@@ -21,12 +21,13 @@ from heedmap.training.fit import Trained
 def open_variant(run: Run, name: str) -> Run:
     """Open a variant of a run, with the run's texts, as a run without a folder.
 
-    Its weights are those that were kept. Of models that were guided by uniform weights the score is `uniform`,
-    which gives every text these weights; other guides are not recomputed (see the errors).
+    Its weights are those that were kept. A model that was guided holds its guide, the run's model or another
+    variant, and reads every text with the weights that its guide gives it.
 
     Raises:
         InputError: no such variant (those that exist are named), one that an earlier version kept, or one that
-            is no run by itself: it was guided, its words were removed, or it is a restricted transformer.
+            is no run by itself: its words were removed, or it is a restricted transformer; a guide that was
+            deleted or is damaged.
     """
     assert run.folder is not None
     folder = RunFolder(run.folder)
@@ -52,11 +53,7 @@ def open_variant(run: Run, name: str) -> Run:
 
 
 def _run_of(run: Run, base: Base, variant: Variant, trained: Trained, name: str) -> Run:
-    if variant.guide == "uniform":
-        model = trained_model(variant, base, score="uniform")
-        settings = settings_of(replace(variant, score="uniform"), base)
-    else:
-        model, settings = trained_model(variant, base), settings_of(variant, base)
+    model, settings = trained_model(variant, base), reading_settings(variant, base)
     # What its settings do not say, its name does; other variants are what `heedmap train` makes of them.
     plain = variant.adversary is None and variant.penalty is None and variant.guide is None
     settings = settings.model_copy(update={"variant": None if plain else name})
@@ -84,13 +81,7 @@ def _described(path: Path) -> tuple[Variant, Trained]:
 
 
 def _check_is_a_run(variant: Variant, name: str) -> None:
-    """Raise InputError if a variant does not read a text by itself."""
-    if variant.guide not in (None, "uniform"):
-        raise InputError(
-            f"--variant {name}: was guided: it has learned no weights of its own and reads each text with "
-            "those that another model or measure gives, so that what is asked of them is asked of its guide; "
-            "open that (the run, or the adversary), or a variant guided by uniform weights"
-        )
+    """Raise InputError if a variant reads other texts than the run's."""
     if variant.penalty is not None and variant.penalty.removed:
         raise InputError(
             f"--variant {name}: was trained on texts without the impermissible words, which are not the run's; "

@@ -190,11 +190,21 @@ RunFolder = Annotated[
     Path | None,
     typer.Option("--run", help="Audit a trained run instead of --data."),
 ]
+Variant = Annotated[
+    str | None,
+    typer.Option(
+        "--variant",
+        help="Open this model instead, which `heedmap retrain` trained for the run; `heedmap list RUN` shows "
+        "the names. [the run's own model]",
+        show_default=False,
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
-        help="The run folder. [runs/DATA-ENCODER-..., or the first free of ...-2, ...-3]",
+        help="The run folder. [runs/DATA-ENCODER-..., or the first free of ...-2, ...-3; with "
+        "--variant RUN-NAME]",
         parser=folder,
     ),
 ]

@@ -31,6 +31,7 @@ class _Part:
     `size` is its share of the whole, `done` the share of the part that is done. In a loop, `item` is the share
     of the running item and `until` its end. `claimed`: the parts within it state their shares, and others take
     none. `plan` has the weights of its steps, of which `begun` have begun. `speaks`: its steps write lines.
+    `is_step`: it is one itself.
     """
 
     size: float
@@ -41,8 +42,9 @@ class _Part:
     until: float = 1.0
     claimed: bool = False
     plan: Mapping[str, float] = field(default_factory=dict)
-    begun: int = 0
+    begun: set[str] = field(default_factory=set)
     speaks: bool = True
+    is_step: bool = False
 
 
 class Work:
@@ -62,7 +64,7 @@ class Work:
 
     def plan(self, weights: Mapping[str, float], expected: float | None) -> None:
         """Set what the innermost part will do, and how long the whole work will take."""
-        self.innermost.plan, self.innermost.begun = dict(weights), 0
+        self.innermost.plan, self.innermost.begun = dict(weights), set()
         if len(self._parts) == 1:
             self.expected, self._planned = expected, time.monotonic()
 
@@ -78,13 +80,18 @@ class Work:
         """Open a part of the innermost one: of its planned size, of `share`, or of what is left of it."""
         parent, number = self.innermost, ""
         if is_step:
-            planned = next((part for part in self._parts[::-1] if title in part.plan), None)
+            # A step of this name that has begun already is another's: the same question of another model.
+            planned = next(
+                (p for p in self._parts[::-1] if title in p.plan and title not in p.begun), None
+            )
             if planned is not None:
                 parent, share = planned, planned.plan[title] / sum(planned.plan.values())
-                parent.begun += 1
-                number = f" ({parent.begun} of {len(parent.plan)})"
+                parent.begun.add(title)
+                number = f" ({len(parent.begun)} of {len(parent.plan)})"
             title = title.replace("_", " ")
-            if self.speaks:
+            # Steps that are not planned may alternate every second within another; a log says every ten
+            # seconds which one runs.
+            if self.speaks and (planned or not any(part.is_step for part in self._parts)):
                 self.line(f"{title}{number}")
         elif share is not None:
             parent.claimed |= share > 0
@@ -94,7 +101,7 @@ class Work:
         if title:
             for outer in self._parts:
                 outer.text = ""  # what was running there is over
-        part = _Part(parent.size * share, title, speaks=speaks)
+        part = _Part(parent.size * share, title, speaks=speaks, is_step=is_step)
         self._parts.append(part)
         self.moved()
         try:

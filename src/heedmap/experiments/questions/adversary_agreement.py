@@ -37,6 +37,7 @@ from heedmap.experiments.results import Results, mean
 from heedmap.files.tables import table
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
+from heedmap.terminal.progress import track
 
 ASKED = {name: MEASURE_NAMES[name] for name in ("leave_one_out", "gradient")}
 LEVEL = 0.95  # of all intervals of the question together
@@ -82,7 +83,7 @@ def adversary_agreement(context: AuditContext) -> pa.Table:
     outcomes = retraining.outcomes(trainings)
     rows = context.sample("adversary_agreement", TEXTS)
     parts = [_rows_of("run", "", np.nan, {}, rows, agreement_of(context.model, context, rows))]
-    for variant, outcome in zip(trainings, outcomes, strict=True):
+    for variant, outcome in track([*zip(trainings, outcomes, strict=True)]):
         adversary = variant.adversary
         assert adversary is not None
         numbers = agreement_of(retraining.model(variant), context, rows)

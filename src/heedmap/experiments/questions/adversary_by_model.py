@@ -17,6 +17,7 @@ from heedmap.experiments.results import Results, mean
 from heedmap.experiments.text_tables import text_table
 from heedmap.experiments.variants import Retraining, Variant
 from heedmap.measures import jensen_shannon
+from heedmap.terminal.progress import track
 
 ENCODERS = ("lstm", "cnn", "average")
 NORMALISERS = ("softmax", "entmax15", "sparsemax")
@@ -61,7 +62,7 @@ def adversary_by_model(context: AuditContext) -> pa.Table:
     settings = context.settings.model_copy(update={"descent_steps": 0})
     parts = []
     # Trainings come in pairs: a kind of model, and the same kind from another seed.
-    for i in range(0, len(trainings), 2):
+    for i in track(range(0, len(trainings), 2)):
         model = retraining.model(trainings[i])
         model_context = AuditContext(model, context.split, settings, context.experiments)
         adversaries = model_context.table("adversary")

@@ -34,7 +34,7 @@ from heedmap.training.sweep import one_thread, processes
 
 RUN = "run"
 MODEL: dict[str, Any] = {"encoder": "lstm", "score": "additive"}
-QUESTIONS = ("necessity", "stability", "guidance", "trained_adversary")
+QUESTIONS = ("necessity", "stability", "guidance", "trained_adversary", "adversary_agreement")
 
 
 def reproduce(

@@ -9,6 +9,7 @@ _REPRINT = Source("reprint", "README of a third party's replication, which quote
 SOURCES = {
     "FOUND_GUIDE": Source("paper", "abstract"),
     "FOUND_ELSEWHERE": Source("paper", "abstract"),
+    "FOUND_ANTI_CORRELATED": Source("slides", "Snell et al.'s slides on the paper"),
     "F1": _REPRINT,
     "REPLICATED": Source("replication", "the same README, one run each"),
     "ADVERSARY_EPOCHS": Source("released code", "sarahwie/attention d867a2b, run_adversarial.sh"),
@@ -33,5 +34,8 @@ SOURCE = "Wiegreffe & Pinter, Table 2"
 REPLICATION = "third-party replication, one run"
 FOUND_GUIDE = "Weights of trained adversaries do badly when they guide another model (abstract)."
 FOUND_ELSEWHERE = "Reliable adversarial weights can be found in some cases (abstract)."
+FOUND_ANTI_CORRELATED = (
+    "“Attention becomes anti-correlated with explanations” (Snell et al.'s slides; no number)."
+)
 ADVERSARY_EPOCHS = 80
 SEEDS = 8

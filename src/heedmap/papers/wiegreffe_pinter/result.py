@@ -35,9 +35,11 @@ from heedmap.papers.kit.result import (
     changed_settings,
     over_texts,
 )
+from heedmap.papers.wiegreffe_pinter.agreement import Agreements, adversary_name
 from heedmap.papers.wiegreffe_pinter.published import (
     ADVERSARY_EPOCHS,
     F1,
+    FOUND_ANTI_CORRELATED,
     FOUND_ELSEWHERE,
     FOUND_GUIDE,
     REPLICATED,
@@ -47,6 +49,7 @@ from heedmap.papers.wiegreffe_pinter.published import (
 )
 from heedmap.papers.wiegreffe_pinter.settings import WiegreffePinterSettings
 from heedmap.report import retraining_figures
+from heedmap.report.adversary_agreement_figures import agreement_by_strength
 from heedmap.settings import TrainSettings
 
 F1_HOW = """F1 of class 1 on the test texts, of more than two classes the macro mean; \
@@ -165,12 +168,14 @@ def result(reproduction: WiegreffePinter) -> Result:
             _helps(reproduction),
             _adversaries(reproduction),
             _elsewhere(reproduction),
+            Agreements.of(reproduction.audit, reproduction.learned).table(),
+            _anti_correlated(reproduction),
         ],
         figures=[
             figure
             for draw in (
                 figures.necessity, figures.stability_violins, figures.stability_scatter,
-                figures.guidance, figures.adversaries,
+                figures.guidance, figures.adversaries, agreement_by_strength,
             )
             for figure in draw(reproduction.audit)
         ],
@@ -267,12 +272,6 @@ def _helps(reproduction: WiegreffePinter) -> Claim:
     )
 
 
-def adversary_name(strength: float, direction: str) -> str:
-    """Return what an adversary is called: its λ, and the direction of KL."""
-    order = "adversary ‖ base" if direction == "adversary" else "base ‖ adversary"
-    return f"λ {strength:g}, KL({order})" if strength else "λ = 0, the control"
-
-
 def _adversaries(reproduction: WiegreffePinter) -> Table:
     lines = []
     for adversary in reproduction.adversaries:
@@ -314,6 +313,22 @@ def _elsewhere(reproduction: WiegreffePinter) -> Claim:
         trainings=1,  # of each adversary
         found=FOUND_ELSEWHERE,
         decisive=max(estimates, key=lambda number: number.low, default=None),
+    )
+
+
+def _anti_correlated(reproduction: WiegreffePinter) -> Claim:
+    """Judge what Snell et al.'s slides say of the paper's adversaries."""
+    agreement = Agreements.of(reproduction.audit, reproduction.learned)
+    verdict_word, numbers, decisive = agreement.anti_correlated()
+    return _judged(
+        reproduction,
+        "An adversary's attention becomes anti-correlated with its explanations, its own leave-one-out or "
+        "gradient (Snell et al.'s slides).",
+        verdict_word,
+        numbers,
+        trainings=1,  # of each adversary
+        found=FOUND_ANTI_CORRELATED,
+        decisive=decisive,
     )
 
 
