@@ -302,8 +302,8 @@ def _elsewhere(reproduction: WiegreffePinter) -> Claim:
         estimates.append(number)
         jsd = adversary.jsd[reproduction.long].mean()
         numbers.append(f"{number.text}, JSD {jsd:.2f}; TVD of another seed less the adversary's")
-    # One such model is enough: the claim falls only if an adversary is certainly farther and none is nearer.
-    refuted = FALLS if any(side.fails for side in sides) else UNDECIDED
+    # One such model is enough: the claim falls only if every adversary is certainly farther.
+    refuted = FALLS if sides and all(side.fails for side in sides) else UNDECIDED
     return _judged(
         reproduction,
         f"A model can be trained whose maps are far from this one's (JSD ≥ {FAR}) and whose answers are no "
