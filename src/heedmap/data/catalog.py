@@ -237,7 +237,7 @@ CATALOG: dict[str, DatasetSpec] = {
         classes=("contradiction", "entailment", "neutral"),
     ),
     "imdb-10": DatasetSpec(
-        "IMDB of Diao et al., ratings 1 to 10",
+        "IMDB of Diao et al.",
         "text",
         "the reviews of Diao et al. (2014, JMARS): data.json, or its folder, with review and rating (1 to 10)",
         ColumnSpec(text=("review",), label=("rating",), clean=without_markup),
@@ -247,7 +247,7 @@ CATALOG: dict[str, DatasetSpec] = {
         classes=tuple(str(n) for n in range(1, 11)),
     ),
     "yahoo": DatasetSpec(
-        "Yahoo! Answers, ten topics",
+        "Yahoo Answers",
         "text",
         "Yahoo! Webscope L6: a folder with FullOct2007.xml, or with its .part1 and .part2 (also .gz); or the "
         "folder yahoo_answers_csv of Zhang et al. (2015), unpacked: train.csv and test.csv, without a header; "
@@ -259,9 +259,9 @@ CATALOG: dict[str, DatasetSpec] = {
         labels={topic: topic for topic in TOPICS} | {str(n): topic for n, topic in enumerate(TOPICS, 1)},
         classes=TOPICS,
     ),
-    "amazon": _stars("Amazon reviews, 1 to 5 stars", "amazon_review_full_csv", ("title", "content")),
+    "amazon": _stars("Amazon", "amazon_review_full_csv", ("title", "content")),
     "yelp": _stars(
-        "Yelp reviews, 1 to 5 stars", "yelp_review_full_csv", ("text",), "Yelp/yelp_review_full"
+        "Yelp", "yelp_review_full_csv", ("text",), "Yelp/yelp_review_full"
     ),
 }  # fmt: skip
 

@@ -60,6 +60,11 @@ def read_dataset(settings: DataSettings, in_memory: InMemory | None = None) -> L
 
 def _read(spec: DatasetSpec, settings: DataSettings, in_memory: InMemory | None) -> LabelledTexts:
     folder, tokenize = Path(settings.source), spec.columns.tokenize
+    if tokenize is not None and settings.tokenizer == "sentences":
+        raise InputError(
+            "--tokenizer sentences: expected texts that may be split into sentences, got a data set with words "
+            "of its own; leave out --tokenizer or --dataset"
+        )
     if spec.read_folder is not None:
         refuse_columns(settings, spec.title)
         if in_memory is not None or not folder.is_dir():

@@ -119,7 +119,7 @@ def questions(files: Sequence[Path]) -> Iterator[dict[str, str]]:
     Raises:
         InputError: broken XML, or a document type, whose entities could grow without a limit.
     """
-    feed = _Feed()
+    feed = _Feed(files[0].parent / NAME)
     try:
         for file in files:
             with reading(file), open_bytes(file) as opened:
@@ -136,10 +136,11 @@ def questions(files: Sequence[Path]) -> Iterator[dict[str, str]]:
 class _Feed:
     """What the parser has read of the current question, and the questions before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Path) -> None:
+        self._source = source  # in errors
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
-        self._parser.StartDoctypeDeclHandler = _refuse_document_type
+        self._parser.StartDoctypeDeclHandler = self._refuse_document_type
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._add
@@ -175,9 +176,8 @@ class _Feed:
             self._pieces = None
         self._depth -= 1
 
-
-def _refuse_document_type(name: str, *declaration: object) -> None:
-    raise InputError(
-        f"{NAME}: expected a feed without a document type, got one ({name:.40}), whose entities could grow "
-        "without a limit; the published feed has none"
-    )
+    def _refuse_document_type(self, name: str, *declaration: object) -> None:
+        raise InputError(
+            f"{self._source}: expected a feed without a document type, got one ({name:.40}), whose entities "
+            "could grow without a limit; the published feed has none"
+        )
