@@ -303,7 +303,8 @@ def test_the_papers_models_are_trained_on_each(heedmap, tmp_path, layout):
         "han-none,flan-none", "--train-texts", 20, "--test-texts", 10, "--workers", 1, "--out", out,
     )  # fmt: skip
     assert said_by.code == 0, said_by.err
-    assert "train 20, dev 10" in said_by.out
+    dev = 5 if layout in ("amazon", "yelp") else 10
+    assert f"train 20, dev {dev}, test 10." in said_by.out
     text = (out / "result.md").read_text(encoding="utf-8")
     assert "not in the paper" not in text
     assert "another IMDB" not in text
