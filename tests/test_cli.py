@@ -444,7 +444,7 @@ def test_the_module_is_the_command():
     [
         ("heedmap cal", ["calibrate"]),
         ("heedmap train --encoder c", ["cnn"]),
-        ("heedmap reproduce s", ["serrano-smith", "snell"]),
+        ("heedmap reproduce s", ["serrano-smith", "snell", "survey"]),
     ],
 )
 def test_the_shell_completes_commands_options_and_choices(heedmap, monkeypatch, words, completed):
