@@ -225,6 +225,13 @@ def test_a_data_set_that_is_not_there_says_what_it_needs(tmp_path, name):
     assert "\n" not in str(error.value)
 
 
+def test_a_data_set_with_words_of_its_own_is_not_split_into_sentences(folder):
+    rows = both(range(7, 20))
+    source = folder(train=rows, dev=rows, test=rows)
+    with refused("--tokenizer sentences", "--dataset"):
+        load(source, dataset="sst", tokenizer="sentences")
+
+
 def test_an_unknown_data_set_is_refused_with_the_known_ones(tmp_path):
     with refused("sst, imdb", "mnist"):
         load(tmp_path, dataset="mnist")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from wording import refused, stopped
 
-from heedmap.data.catalog import CATALOG
-from heedmap.papers.jain_wallace.locations import check_apart, locate, needed
+from heedmap.papers.jain_wallace.locations import DATASETS, check_apart, locate, needed
 from heedmap.papers.jain_wallace.numbers import read
 from heedmap.papers.jain_wallace.published import PUBLISHED_SIZES
 from heedmap.papers.jain_wallace.settings import RECIPES
@@ -170,9 +169,9 @@ def test_runs_know_no_paper_but_those_that_are_registered(monkeypatch):
 
 
 def test_every_recipe_and_size_is_of_a_data_set_of_the_catalog_and_of_settings_that_there_are():
-    assert RECIPES.keys() == CATALOG.keys() >= PUBLISHED_SIZES.keys()
+    assert RECIPES.keys() == DATASETS.keys() >= PUBLISHED_SIZES.keys()
     groups: tuple[type[Settings], ...] = (ModelSettings, TrainSettings)
-    for name in CATALOG:
+    for name in DATASETS:
         found = [defaults_for(DataSettings(source=name), group) for group in groups]
         for group, values in zip(groups, found, strict=True):
             group.of(**values)
@@ -213,7 +212,7 @@ def test_by_the_codes_rules_epsilon_the_gradient_and_the_first_epoch_are_the_cod
 def test_without_a_name_the_data_sets_are_listed_with_what_they_need(heedmap, sst):
     said = heedmap("reproduce", "jain-wallace", "--data", sst.parent)
     assert said.code == 0
-    for name, one in CATALOG.items():
+    for name, one in DATASETS.items():
         assert f"{name} ({one.title})" in said.out
     assert f"sst (SST): {sst}" in said.out
     assert "adr (ADR Tweets): not at hand" in said.out
@@ -243,7 +242,7 @@ def test_what_cannot_be_run_is_refused_in_one_line(heedmap, tmp_path, arguments,
 def test_a_place_is_the_data_set_itself_or_holds_one_folder_for_each(sst):
     assert locate("sst", sst) == locate("sst", sst.parent) == str(sst)
     assert locate("imdb", sst.parent) is None
-    assert locate("imdb", sst.parent, hub=True) == CATALOG["imdb"].hub
+    assert locate("imdb", sst.parent, hub=True) == DATASETS["imdb"].hub
     assert locate("babi_qa1", sst.parent) == "babi_qa1"
     with refused("imdb", "--data", "--hub", "stanfordnlp/imdb"):
         needed("imdb", sst.parent)

@@ -10,12 +10,12 @@ import pytest
 from wording import refused, warned
 
 import heedmap as hm
-from heedmap.data.catalog import CATALOG
 from heedmap.papers.jain_wallace.lines import lines
 from heedmap.papers.jain_wallace.measures import TAUS, Cell, Measured, measured, numbers_of
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers, joined, read
 from heedmap.papers.jain_wallace.published import published
 from heedmap.papers.jain_wallace.result import result
+from heedmap.papers.jain_wallace.settings import RECIPES
 from heedmap.papers.kit.render import latex, markdown
 
 
@@ -31,7 +31,7 @@ def test_published_numbers_are_the_authors_files():
         0.48,
     )
     assert math.isnan(known["imdb", "average", "dot", "attention~gradient", "1"].value)
-    assert {key[0] for key in known} == set(CATALOG)
+    assert {key[0] for key in known} == set(RECIPES)
     assert len({key[:3] for key in known}) == 72
 
 

@@ -129,6 +129,23 @@ def test_a_text_whose_line_breaks_look_like_rows_is_noted(tmp_path):
     assert not read_rows(written(path, rows, delimiter=",")).notes
 
 
+def test_a_backslash_before_a_doubled_quote_belongs_to_the_text(tmp_path):
+    rows = [[f'It is \\"so\\" flat, {i}', str(i % 2)] for i in range(40)]
+    for change in (
+        lambda text: text,
+        lambda text: f"{text}\\n",
+        lambda text: f'{text} \\"end\\" .',
+    ):
+        changed = [[change(text), label] for text, label in rows]
+        path = written(tmp_path / "a.csv", changed, quoting=csv.QUOTE_ALL)
+        assert read(path) == changed
+        assert not read_rows(path).notes
+    path = written(
+        tmp_path / "b.csv", rows, quoting=csv.QUOTE_ALL, doublequote=False, escapechar="\\"
+    )
+    assert read(path) == rows
+
+
 def test_what_the_user_says_of_quotes_holds(tmp_path):
     path = written(tmp_path / "a.tsv", unbalanced())
     assert len(read(path, quotes="double")) < 120

@@ -141,6 +141,25 @@ FOLDERS = {
     "SST without its files": ({"readme": "about"}, {"dataset": "sst"}),
     "CNN without its files": ({"readme": "about"}, {"dataset": "cnn"}),
     "MIMIC without its tables": ({"readme": "about"}, {"dataset": "anemia"}),
+    "Yelp without its test file": (
+        {"train.csv": '"1","Dull."\n"5","A ""fine"" one."\n'}, {"dataset": "yelp"},
+    ),
+    "Amazon that is Yelp": (
+        dict.fromkeys(("train.csv", "test.csv"), '"1","Dull."\n'), {"dataset": "amazon"},
+    ),
+    "Yelp with a quote that is never closed": (
+        dict.fromkeys(("train.csv", "test.csv"), '"1","Dull.\n'), {"dataset": "yelp"},
+    ),
+    "Yelp with labels from 0": (
+        dict.fromkeys(("train.jsonl", "test.jsonl"), lines(ROWS)), {"dataset": "yelp"},
+    ),
+    "IMDB of Diao et al. without its file": ({"readme": "about"}, {"dataset": "imdb-10"}),
+    "Yahoo's second part alone": ({"FullOct2007.xml.part2.gz": b"\x1f"}, {"dataset": "yahoo"}),
+    "Yahoo that ends early": ({"FullOct2007.xml": "<ystfeed>\n<vespaadd>"}, {"dataset": "yahoo"}),
+    "Yahoo with entities": (
+        {"FullOct2007.xml": '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'}, {"dataset": "yahoo"},
+    ),
+    "SST in sentences": ({"readme": "about"}, {"dataset": "sst", "tokenizer": "sentences"}),
     "data set that there is not": ({}, {"dataset": "mnist"}),
 }  # fmt: skip
 

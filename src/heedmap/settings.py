@@ -142,7 +142,7 @@ class DataSettings(Settings):
     )
     dataset: str | None = option(
         "Read the data as a paper's data set: sst, imdb, adr, news20_baseball_hockey, ag_news, diabetes, "
-        "anemia, cnn, snli, babi_qa1, babi_qa2, babi_qa3.",
+        "anemia, cnn, snli, babi_qa1, babi_qa2, babi_qa3, imdb-10, yahoo, amazon, yelp.",
         None,
     )
     rules: Literal["paper", "code"] = option(

@@ -3,7 +3,8 @@
 Most have two `Selection`s, the paper's (Jain & Wallace, 2019) and that of its released code, by the names that
 the setting `rules` has for them. They are here and not with the paper because a run reads its texts again
 when it is opened. What the paper trains and audits a data set with is in `papers/jain_wallace`.
-(docs/jain-wallace.md has all differences.)
+(docs/jain-wallace.md has all differences.) The last four are Serrano & Smith's (2019): which of their texts
+are too long to train on is counted in sentences, and is in `papers/serrano_smith`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from heedmap.data import babi_rows, cloze, mimic
+from heedmap.data.columns import Tables
+from heedmap.data.headerless import read_headerless, unescaped
+from heedmap.data.readers import read_rows
 from heedmap.data.rows import ColumnSpec, Parts
+from heedmap.data.streams import plain_or_gzipped
 from heedmap.data.tokens import (
     clinical_words,
     without_markup,
@@ -20,6 +25,7 @@ from heedmap.data.tokens import (
     words_alone,
     words_without_digits,
 )
+from heedmap.data.yahoo_feed import TEST, TOPICS, TRAIN_DEV, read_feed
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
@@ -54,8 +60,10 @@ class DatasetSpec:
     """A data set.
 
     `labels` says which labels are kept and what class each one is; `classes` their order. With `trees` a folder
-    may hold a treebank instead of a table. `selections` are by the setting `rules`. `candidates` finds a
-    text's possible answers among its tokens.
+    may hold a treebank instead of a table. `read_published` reads the files as they are published, given their
+    place and a seed; it returns None for others, which are read as any user's. `shares` are the sizes of
+    splits that are drawn, where they are not the usual ones. `selections` are by the setting `rules`.
+    `candidates` finds a text's possible answers among its tokens.
     """
 
     title: str
@@ -63,6 +71,8 @@ class DatasetSpec:
     needs: str
     columns: ColumnSpec = field(default_factory=ColumnSpec)
     read_folder: Callable[[Path], tuple[Parts, dict[str, int]]] | None = None
+    read_published: Callable[[Path, int], Tables | None] | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
     trees: bool = False
     hub: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +104,37 @@ def _babi(task: int) -> DatasetSpec:
         ColumnSpec(tokenize=babi_rows.tokenize),
         read_folder=lambda folder: babi_rows.read_babi(folder, task),
         selections={"code": Selection(every_word=True)},
+    )
+
+
+_DEV = {"dev_share": 0.1}
+
+
+def _read_jmars(path: Path, seed: int) -> Tables | None:
+    file = plain_or_gzipped(path / "data.json")
+    return None if file is None else Tables({"all": read_rows(file)})
+
+
+def _read_yahoo(path: Path, seed: int) -> Tables | None:
+    names = ("topic", "question_title", "question_content", "best_answer")
+    return read_feed(path, seed) or read_headerless(path, names, len(TOPICS))
+
+
+def _stars(title: str, archive: str, columns: Sequence[str], hub: str | None = None) -> DatasetSpec:
+    """Return a data set of reviews with one to five stars, of Zhang et al. (2015)."""
+    stars = "12345"
+    return DatasetSpec(
+        title,
+        "text",
+        f"the folder {archive} of Zhang et al. (2015), unpacked: train.csv and test.csv, without a header; or "
+        f"train and test files with {', '.join(columns)} and label (1 to 5)",
+        ColumnSpec(text=(",".join(columns),), label=("label",), clean=unescaped),
+        read_published=lambda path, _: read_headerless(path, ("label", *columns), len(stars)),
+        shares=_DEV,
+        hub=hub,
+        labels={n: n for n in stars}
+        | {f"{n} star{plural}": n for n in stars for plural in ("", "s")},
+        classes=tuple(stars),
     )
 
 
@@ -194,6 +235,33 @@ CATALOG: dict[str, DatasetSpec] = {
         hub="stanfordnlp/snli",
         labels={name: name for name in ("contradiction", "entailment", "neutral")},
         classes=("contradiction", "entailment", "neutral"),
+    ),
+    "imdb-10": DatasetSpec(
+        "IMDB of Diao et al.",
+        "text",
+        "the reviews of Diao et al. (2014, JMARS): data.json, or its folder, with review and rating (1 to 10)",
+        ColumnSpec(text=("review",), label=("rating",), clean=without_markup),
+        read_published=_read_jmars,
+        shares={"test_share": 0.1, "dev_share": 1 / 9},
+        labels={str(n): str(n) for n in range(1, 11)},
+        classes=tuple(str(n) for n in range(1, 11)),
+    ),
+    "yahoo": DatasetSpec(
+        "Yahoo Answers",
+        "text",
+        "Yahoo! Webscope L6: a folder with FullOct2007.xml, or with its .part1 and .part2 (also .gz); or the "
+        "folder yahoo_answers_csv of Zhang et al. (2015), unpacked: train.csv and test.csv, without a header; "
+        "or train and test files with question_title, question_content, best_answer and topic",
+        ColumnSpec(text=("question_title,question_content,best_answer",), label=("topic",), clean=unescaped),
+        read_published=_read_yahoo,
+        shares={"test_share": TEST / (TRAIN_DEV + TEST), **_DEV},
+        hub="community-datasets/yahoo_answers_topics",
+        labels={topic: topic for topic in TOPICS} | {str(n): topic for n, topic in enumerate(TOPICS, 1)},
+        classes=TOPICS,
+    ),
+    "amazon": _stars("Amazon", "amazon_review_full_csv", ("title", "content")),
+    "yelp": _stars(
+        "Yelp", "yelp_review_full_csv", ("text",), "Yelp/yelp_review_full"
     ),
 }  # fmt: skip
 

@@ -72,7 +72,7 @@ def labelled_rows(
     Raises:
         InputError: columns that are not there, or values that are no texts and labels, with the row.
     """
-    table = joined(table, settings.text)
+    table = with_text(table, settings, spec)
     columns = choose_columns(table, settings, spec)
     class_names = table.class_names.get(columns.label or "")
     tokenize = spec.tokenize or tokenizer_of(settings)
@@ -103,11 +103,11 @@ def labelled_rows(
             if columns.label is not None and not label:
                 left_out["label missing" if split == "all" else f"{split}: label missing"] += 1
                 continue
-            written = written_text(value, columns.text, settings)
+            written = written_text(value, columns.text, settings, spec)
             tokens = tokenize(written)
             query = None
             if columns.query is not None:
-                query = tokenize(written_text(question, columns.query, settings))
+                query = tokenize(written_text(question, columns.query, settings, spec))
             if not tokens or query == []:
                 column = columns.text if not tokens or columns.query is None else columns.query
                 left_out[" ".join(["empty", *column.split()])] += 1
@@ -129,6 +129,11 @@ def labelled_rows(
         labels = dict.fromkeys(row.label for _, row in rows)
         check_single(settings.source, columns.label, list(labels))
     return LabelledTable(columns, rows, left_out, [*key_notes, *text_notes, *query_notes])
+
+
+def with_text(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Rows:
+    """Return rows with the column of the text, where that is several columns joined."""
+    return joined(rows, settings.text or spec.text[0])
 
 
 def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Columns:
@@ -354,8 +359,10 @@ def _is_whole(words: Sequence[str] | None) -> bool:
     return True
 
 
-def written_text(value: Any, column: str, settings: DataSettings) -> str:
+def written_text(value: Any, column: str, settings: DataSettings, spec: ColumnSpec) -> str:
     """Return a value as a text, without markup where the settings say so; empty where it is missing.
+
+    It is cleaned as its data set is.
 
     Raises:
         InputError: a list, an object or bytes.
@@ -366,7 +373,9 @@ def written_text(value: Any, column: str, settings: DataSettings) -> str:
         text = str(plain(value))
     except InputError as error:
         raise InputError(f"expected a text, got {column} = {reprlib.repr(value)}") from error
-    return without_html(text) if settings.markup == "text" else text
+    if settings.markup == "text":
+        text = without_html(text)
+    return text if spec.clean is None else spec.clean(text)
 
 
 def _class_name(answer: Any, column: str, names: Sequence[str] | None) -> str:

@@ -1,13 +1,13 @@
 """One text outside any corpus, as the tokens that a corpus with these settings makes of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import Split
 from heedmap.data.labelled_rows import tokenizer_of, written_text
-from heedmap.data.rows import Row, within_limits
+from heedmap.data.rows import ColumnSpec, Row, within_limits
 from heedmap.data.sources import STORIES
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -28,12 +28,11 @@ def one_text(
             raise InputError(f"expected text in UTF-8, got {written!r:.60}; convert it")
     name = settings.source if settings.source in STORIES else settings.dataset
     spec = CATALOG[name] if name else None
-    tokenize: Callable[[str], list[str]] = tokenizer_of(settings)
-    if spec is not None and spec.columns.tokenize is not None:
-        tokenize = spec.columns.tokenize
-    text = written_text(text, "text", settings)
+    columns = spec.columns if spec else ColumnSpec()
+    tokenize = columns.tokenize or tokenizer_of(settings)
+    text = written_text(text, "text", settings, columns)
     if query is not None:
-        query = written_text(query, "query", settings)
+        query = written_text(query, "query", settings, columns)
     row = Row("text", tokenize(text), "", query=None if query is None else tokenize(query))
     unit = "sentence" if settings.tokenizer == "sentences" else "word"
     if not row.tokens:

@@ -91,9 +91,12 @@ def choose_quotes(
 def _count_escapes(content: bytes, separator: str) -> int:
     """Count the backslashes that may escape a quote, a separator, a line end or a backslash.
 
-    Where others stand before something else, those before backslashes and line ends prove nothing.
+    Where others stand before something else, those before backslashes and line ends prove nothing. One before
+    two quotes that end no field is a character, and the quotes are one that is doubled, as in Yelp's reviews.
     """
-    followed = Counter(re.findall(rb"(?s)\\(.)", content)) if b"\\" in content else Counter()
+    no_end = rb"[^\r\n" + re.escape(separator.encode()) + rb"]"
+    escape = re.compile(rb'(?s)\\(?!""' + no_end + rb")(.)")
+    followed = Counter(escape.findall(content)) if b"\\" in content else Counter()
     proofs, uncertain = {b'"', separator.encode()}, {b"\\", b"\n", b"\r"}
     if followed.keys() <= proofs | uncertain:
         proofs |= uncertain

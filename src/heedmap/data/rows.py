@@ -56,13 +56,15 @@ class LabelledTexts:
 class ColumnSpec:
     """Names that a column may have, the first that is there, and how a text becomes tokens.
 
-    Without a name for the label none is read.
+    The first name of the text may be of several columns that are joined: title,content. Without a name for the
+    label none is read. `clean` changes a text before it becomes tokens.
     """
 
     text: Sequence[str] = TEXT_COLUMNS
     label: Sequence[str] = LABEL_COLUMNS
     query: Sequence[str] = ()
     tokenize: Callable[[str], list[str]] | None = None
+    clean: Callable[[str], str] | None = None
 
 
 def within_limits(rows: Sequence[Row], settings: DataSettings) -> tuple[list[Row], Counter[str]]:
@@ -102,16 +104,22 @@ def parts_within_limits(parts: Parts, settings: DataSettings) -> tuple[Parts, Co
     return fitting, left_out
 
 
-def fill_splits(parts: Parts, settings: DataSettings) -> Parts:
-    """Return train, dev and test: draw those that are missing from the training rows."""
+def fill_splits(
+    parts: Parts,
+    settings: DataSettings,
+    *,
+    test_share: float = TEST_SHARE,
+    dev_share: float = DEV_SHARE,
+) -> Parts:
+    """Return train, dev and test: draw those that are missing from the training rows, dev from what is left."""
     train = [*parts.get("all", []), *parts.get("train", [])]
     rng = np.random.default_rng([settings.seed, 0x5B117])
     test = parts.get("test")
     if test is None:
-        test, train = _draw(train, TEST_SHARE, rng)
+        test, train = _draw(train, test_share, rng)
     dev = parts.get("dev")
     if dev is None:
-        dev, train = _draw(train, DEV_SHARE, rng)
+        dev, train = _draw(train, dev_share, rng)
     return {"train": train, "dev": dev, "test": test}
 
 

@@ -11,8 +11,9 @@ from heedmap.data import treebank
 from heedmap.data.catalog import DatasetSpec, Selection, spec_of
 from heedmap.data.in_memory import InMemory
 from heedmap.data.labels import ordered
+from heedmap.data.readers import dialect_of
 from heedmap.data.rows import LabelledTexts, Parts, Row, fill_splits
-from heedmap.data.sources import EMBEDDED, read_texts, refuse_columns
+from heedmap.data.sources import EMBEDDED, labelled_texts, read_texts, refuse_columns
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
@@ -42,10 +43,11 @@ def read_dataset(settings: DataSettings, in_memory: InMemory | None = None) -> L
         raise InputError(f"{error} ({spec.title} needs {spec.needs})") from error
     parts, left_out = texts.parts, Counter(texts.left_out)
     if spec.labels:
+        _check_count(parts, spec, settings.source)
         parts, counts = _labelled(parts, spec)
         left_out.update(counts)
-    if selection.of_splits and settings.training:
-        parts = fill_splits(parts, settings)
+    if settings.training and (selection.of_splits or spec.shares):
+        parts = fill_splits(parts, settings, **spec.shares)
     parts, counts = _filtered(parts, selection)
     left_out.update(counts)
     if "test" in parts:
@@ -58,6 +60,11 @@ def read_dataset(settings: DataSettings, in_memory: InMemory | None = None) -> L
 
 def _read(spec: DatasetSpec, settings: DataSettings, in_memory: InMemory | None) -> LabelledTexts:
     folder, tokenize = Path(settings.source), spec.columns.tokenize
+    if tokenize is not None and settings.tokenizer == "sentences":
+        raise InputError(
+            "--tokenizer sentences: expected texts that may be split into sentences, got a data set with words "
+            "of its own; leave out --tokenizer or --dataset"
+        )
     if spec.read_folder is not None:
         refuse_columns(settings, spec.title)
         if in_memory is not None or not folder.is_dir():
@@ -67,6 +74,11 @@ def _read(spec: DatasetSpec, settings: DataSettings, in_memory: InMemory | None)
     if in_memory is None and spec.trees and tokenize and treebank.is_treebank(folder):
         refuse_columns(settings, "the treebank")
         return LabelledTexts(*treebank.read(folder, tokenize))
+    is_said = any(value is not None for value in dialect_of(settings).values())
+    if in_memory is None and spec.read_published is not None and not is_said:
+        tables = spec.read_published(folder, settings.seed)
+        if tables is not None:
+            return labelled_texts(tables, settings, spec.columns)
     return read_texts(settings, spec.columns, in_memory)
 
 
@@ -89,6 +101,16 @@ def _test_sample(rows: list[Row], selection: Selection) -> list[Row]:
         sample = rng.permutation(len(rows))[: round(selection.test_share * len(rows))]
         return [rows[i] for i in np.sort(sample)]
     return rows
+
+
+def _check_count(parts: Parts, spec: DatasetSpec, source: str) -> None:
+    """Refuse labels that are counted from 0 where those of the data set are from 1: each would mean another."""
+    labels = {row.label for rows in parts.values() for row in rows}
+    last = str(len(spec.classes))
+    if {"0", last} & labels == {"0"} and {"0", last} & spec.labels.keys() == {last}:
+        raise InputError(
+            f"{source}: expected labels from 1 to {last}, got some from 0 on; add 1 to each of them"
+        )
 
 
 def _labelled(parts: Parts, spec: DatasetSpec) -> tuple[Parts, Counter[str]]:

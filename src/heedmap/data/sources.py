@@ -13,7 +13,7 @@ from heedmap.data.babi_rows import generated_babi
 from heedmap.data.biographies import AGREEING, UNRELATED, biographies
 from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import ABOUT, read_clone
-from heedmap.data.columns import Rows, Tables, joined
+from heedmap.data.columns import Rows, Tables
 from heedmap.data.eraser_rows import is_eraser, read_eraser
 from heedmap.data.in_memory import PREFIX, InMemory
 from heedmap.data.labelled_rows import (
@@ -22,6 +22,7 @@ from heedmap.data.labelled_rows import (
     find_column,
     labelled_rows,
     tokenizer_of,
+    with_text,
 )
 from heedmap.data.labels import check_labels
 from heedmap.data.reviews import reviews
@@ -48,7 +49,7 @@ def read_texts(
     spec = spec or ColumnSpec()
     if in_memory is not None:
         files.refuse_dialect(in_memory.name, **files.dialect_of(settings))
-        return _labelled_texts(_by_split(in_memory.tables, settings), settings, spec)
+        return labelled_texts(_by_split(in_memory.tables, settings), settings, spec)
     if settings.source in EMBEDDED:
         return LabelledTexts(_embedded(settings))
     if settings.source.startswith(PREFIX) and not is_there(settings.source):
@@ -72,11 +73,11 @@ def read_texts(
             refuse_columns(settings, "a folder of class folders")
             files.refuse_dialect(path, **{**files.dialect_of(settings), "encoding": None})
             # The columns are ours: a run need not remember their names.
-            return replace(_labelled_texts(tables, settings, spec), columns={})
-    return _labelled_texts(_read_tables(path, settings, is_file_name), settings, spec)
+            return replace(labelled_texts(tables, settings, spec), columns={})
+    return labelled_texts(_read_tables(path, settings, is_file_name), settings, spec)
 
 
-def _labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> LabelledTexts:
+def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> LabelledTexts:
     """Choose the columns of each table, and read its rows as labelled texts."""
     by_split, left_out, notes = tables.by_split, Counter(tables.left_out), [*tables.notes]
     parts: Parts = {}
@@ -85,7 +86,7 @@ def _labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) ->
         notes.append(_without_labels(by_split, spec))
         spec = replace(spec, label=())
     if "train" in by_split:  # first, since another split may have no labels
-        choose_columns(joined(by_split["train"], settings.text), settings, spec)
+        choose_columns(with_text(by_split["train"], settings, spec), settings, spec)
     for name, rows in by_split.items():
         needs_label = "train" in by_split and spec.label
         if needs_label and find_column(rows, settings.label, spec.label) is None:

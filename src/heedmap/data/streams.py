@@ -82,6 +82,12 @@ def open_bytes(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", io.BufferedReader(_Unpacked(path), 1 << 20))
 
 
+def plain_or_gzipped(path: Path) -> Path | None:
+    """Return a file as it is, or else with .gz at the end of its name; None where there is neither."""
+    gzipped = path.with_name(f"{path.name}.gz")
+    return next((file for file in (path, gzipped) if file.is_file()), None)
+
+
 def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
     """Open a file as `open_bytes` does, decoded."""
     return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline)

@@ -78,7 +78,7 @@ def _written(rows: Rows, column: str, settings: DataSettings) -> tuple[list[str]
     texts = []
     for row, value in enumerate(values):
         try:
-            texts.append(written_text(value, column, settings))
+            texts.append(written_text(value, column, settings, ColumnSpec()))
         except InputError as error:
             raise InputError(f"{rows.place_of(row)}: {error}") from error
     return texts, notes

@@ -8,7 +8,10 @@ from heedmap.data.readers import split_files
 from heedmap.data.sources import EMBEDDED, STORIES
 from heedmap.data.streams import reading
 from heedmap.errors import InputError
+from heedmap.papers.jain_wallace.settings import RECIPES
 
+DATASETS = {name: CATALOG[name] for name in RECIPES}
+"""The paper's, of the catalog."""
 DATA = Path("data")
 CLINICAL = ("diabetes", "anemia")
 
@@ -19,15 +22,15 @@ def locate(name: str, data: Path | None, hub: bool = False) -> str | None:
     `data` is the data set itself, or a folder with one folder for each; the default is `data/NAME`.
     bAbI is generated if there are no files of it; the Hub is used only with `hub`.
     """
-    if name not in CATALOG:
-        raise InputError(f"{name}: expected one of {', '.join(CATALOG)}")
+    if name not in DATASETS:
+        raise InputError(f"{name}: expected one of {', '.join(DATASETS)}")
     with reading(data or DATA):
         for place in (data / name, data) if data else (DATA / name,):
             if place.exists() and not (place == data and _holds_others(place)):
                 return str(place)
     if name in EMBEDDED:
         return name
-    return CATALOG[name].hub if hub else None
+    return DATASETS[name].hub if hub else None
 
 
 def needed(name: str, data: Path | None, hub: bool = False) -> str:
@@ -43,7 +46,7 @@ def needed(name: str, data: Path | None, hub: bool = False) -> str:
             )
     if (place := locate(name, data, hub)) is not None:
         return place
-    dataset = CATALOG[name]
+    dataset = DATASETS[name]
     hub_hint = f", or --hub to read {dataset.hub} from the Hugging Face Hub" if dataset.hub else ""
     looked = data / name if data else DATA / name
     raise InputError(
@@ -82,13 +85,13 @@ def is_own(data: Path | None) -> bool:
 
 def title_of(name: str) -> str:
     """Return what a data set is called in the result: a user's own data by their name."""
-    return CATALOG[name].title if name in CATALOG else name
+    return DATASETS[name].title if name in DATASETS else name
 
 
 def listing(data: Path | None) -> list[tuple[str, str, str, str]]:
     """Return name, title, place (or that there is none) and needs of every data set."""
     lines = []
-    for name, dataset in CATALOG.items():
+    for name, dataset in DATASETS.items():
         place = locate(name, data)
         shown_place = (
             "generated"
@@ -100,4 +103,4 @@ def listing(data: Path | None) -> list[tuple[str, str, str, str]]:
 
 
 def _holds_others(folder: Path) -> bool:
-    return any((folder / name).is_dir() for name in CATALOG)
+    return any((folder / name).is_dir() for name in DATASETS)

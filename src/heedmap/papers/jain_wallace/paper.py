@@ -16,7 +16,6 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import Corpus
 from heedmap.data.load import load
 from heedmap.data.vocabulary import check_there
@@ -34,7 +33,7 @@ from heedmap.papers.jain_wallace.cells import (
     is_finished,
     run,
 )
-from heedmap.papers.jain_wallace.locations import check_apart, needed
+from heedmap.papers.jain_wallace.locations import DATASETS, check_apart, needed
 from heedmap.papers.jain_wallace.measures import Cell
 from heedmap.papers.jain_wallace.numbers import (
     NUMBERS,
@@ -83,8 +82,8 @@ def reproduce(
     """Train and audit every cell; return one result per data set.
 
     Args:
-        names: data sets (`heedmap.data.catalog.CATALOG`), or corpora of your own from `heedmap.load`, which are
-            trained by the paper's default recipe and have no published numbers.
+        names: data sets (`locations.DATASETS`), or corpora of your own from `heedmap.load`, which are trained
+            by the paper's default recipe and have no published numbers.
         data: one data set's place, or a folder with one folder for each.
         hub: whether data sets that are not there may be read from the Hugging Face Hub.
         encoders, scores: of the grid.
@@ -174,7 +173,7 @@ def _own(corpora: Sequence[Corpus]) -> dict[str, Corpus]:
     by_name: dict[str, Corpus] = {}
     for corpus in corpora:
         name = re.sub(r"[^\w.-]+", "-", corpus.name).strip(".-") or "own"
-        if name in CATALOG and corpus.settings.dataset != name:
+        if name in DATASETS and corpus.settings.dataset != name:
             name = f"own-{name}"
         if corpus.sentences:
             raise InputError(

@@ -17,7 +17,7 @@ from heedmap.terminal import options as opt
 from heedmap.terminal.progress import working
 
 NEEDS = """Serrano & Smith trained on four large data sets. Say which, and where it is:
-  heedmap reproduce serrano-smith imdb --data PATH     NAMES below; another name is your own data
+  heedmap reproduce serrano-smith yelp --data PATH     NAMES below; another name is your own data
   heedmap reproduce serrano-smith yelp --hub           read from the Hugging Face Hub (network)
   heedmap reproduce serrano-smith --data reviews       the embedded corpus, to try it out
 It needs a train split and time: about an hour per seed on 5000 texts of IMDB and two cores."""
@@ -43,17 +43,19 @@ OPTIONS = {
 
 @with_options(
     "name",
-    "Name of the data: imdb, imdb-stars, ag-news, 20news, yahoo, or one of your own.",
+    "Name of the data: imdb-10, yahoo, amazon, yelp, imdb, imdb-stars, ag-news, 20news, or one of your own.",
     OPTIONS,
 )
 def command(name: str | None, values: Values) -> None:
     """Ask whether attention is interpretable: erase it in six models, along every ranking."""
+    from heedmap.data.catalog import CATALOG
     from heedmap.papers.serrano_smith.settings import RECIPES
 
     recipe = RECIPES.get(name or "")
+    theirs = CATALOG[name] if name and recipe and not recipe.not_theirs else None
     data = values.pop("data", None)
     if values.pop("hub") and data is None and recipe is not None:
-        data = recipe.hub
+        data = theirs.hub if theirs else recipe.hub
         if data is None:
             raise InputError(
                 f"--hub: {name} ({recipe.title}) is not on the Hub under a name that heedmap knows; give the "
@@ -68,7 +70,8 @@ def command(name: str | None, values: Values) -> None:
         typer.echo(NEEDS)
         for key, known_recipe in RECIPES.items():
             columns = f"columns {known_recipe.text} and {known_recipe.label}"
-            typer.echo(f"  {key:<12}{known_recipe.title}; {columns}")
+            needs = columns if known_recipe.not_theirs else CATALOG[key].needs
+            typer.echo(f"  {key:<12}{known_recipe.title}; {needs}")
         return
     if "models" in values:
         values["models"] = tuple(opt.names(values["models"]))
@@ -77,12 +80,15 @@ def command(name: str | None, values: Values) -> None:
 
     with working("serrano-smith"):
         text, label = values.pop("text_column", None), values.pop("label_column", None)
+        how_to_read = taken(values, "train_texts", "test_texts")
+        if theirs:
+            how_to_read["dataset"] = name
         corpus = load(
             data,
             text=text or (recipe.text if recipe else None),
             label=label or (recipe.label if recipe else None),
             tokenizer="sentences",
-            **taken(values, "train_texts", "test_texts"),
+            **how_to_read,
         )
         running_options = how_to_run(values, f"serrano-smith-{name or corpus.name}")
         options = {**(recipe.options if recipe else {}), **values}

@@ -64,36 +64,28 @@ class SerranoSmithSettings(Settings):
 
 @dataclass(frozen=True)
 class Recipe:
-    """A data set of the paper, or one of ours (then `not_theirs` says what it is).
+    """A data set of the paper, which the catalog has under the same name, or one of ours.
 
-    `text` and `label` are its columns, `options` the settings that differ from those of IMDB.
+    Of one of ours, `not_theirs` says what it is, `text` and `label` are its columns, and `hub` is its name on
+    the Hub. `options` are the settings that differ from those of IMDB.
     """
 
     title: str
-    text: str
-    label: str
+    text: str | None = None
+    label: str | None = None
     hub: str | None = None
     not_theirs: str = ""
     options: dict[str, Any] = field(default_factory=dict)
 
 
 RECIPES = {
-    "imdb-10": Recipe(
-        "IMDB of Diao et al. (2014), ratings 1 to 10",
-        "review",
-        "rating",
-    ),
+    "imdb-10": Recipe("IMDB of Diao et al. (2014), ratings 1 to 10"),
     "yahoo": Recipe(
-        "Yahoo Answers",
-        "question_title,question_content,best_answer",
-        "topic",
-        "community-datasets/yahoo_answers_topics",
+        "Yahoo! Answers, ten topics",
         options={"output_dropout": 0.375, "flat_output_dropout": 0.446},
     ),
     "amazon": Recipe(
         "Amazon reviews, 5 stars",
-        "title,content",
-        "label",
         options={
             "learning_rate": 2e-4, "epochs": 60, "most_sentences": 15, "most_words": 130,
             "word_dropout": 0.6, "sentence_dropout": 0.2, "output_dropout": 0.4, "flat_output_dropout": 0.4,
@@ -101,9 +93,6 @@ RECIPES = {
     ),
     "yelp": Recipe(
         "Yelp reviews, 5 stars",
-        "text",
-        "label",
-        "Yelp/yelp_review_full",
         options={
             "learning_rate": 1e-4, "epochs": 60, "most_sentences": 43, "most_words": 200,
             "word_dropout": 0.7, "sentence_dropout": 0.1, "output_dropout": 0.7, "flat_output_dropout": 0.7,
