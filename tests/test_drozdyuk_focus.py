@@ -22,9 +22,7 @@ from heedmap.papers.drozdyuk.focus import (
     received,
 )
 from heedmap.papers.drozdyuk.focus_claims import focus_claims
-from heedmap.papers.drozdyuk.forecast import cell_seconds
 from heedmap.papers.drozdyuk.model import ProbedClassifier
-from heedmap.papers.drozdyuk.settings import SIZES, DrozdyukSettings
 from heedmap.papers.kit.learned import Learned
 from heedmap.report.activation_figures import activation_figures, first_weights
 from heedmap.report.text_maps import TextMap, text_maps
@@ -226,35 +224,3 @@ def test_a_lines_largest_weight_has_full_colour_and_no_weight_has_none():
         ]
     )
     assert [box["strength"] for box in boxes] == [0.5, 1.0, 0.0]
-
-
-def test_the_larger_transformer_is_named_and_not_of_a_trained_classifier(heedmap, csv_file):
-    for options in (("--transformer", "huge"), ("--transformer", "larger", "--model", "x")):
-        wrong = heedmap("reproduce", "drozdyuk", "--data", csv_file, *options)
-        assert (wrong.code, wrong.err.count("\n")) == (2, 1)
-        assert "small" in wrong.err
-
-
-def test_the_larger_transformer_is_a_setting():
-    corpus = small_corpus()
-    settings = DrozdyukSettings.of(
-        fingerprint=corpus.fingerprint(), data=corpus.settings, **SIZES["larger"]
-    )
-    assert (settings.layers, settings.size, settings.train_texts, settings.seeds) == (
-        4,
-        256,
-        5000,
-        3,
-    )
-    assert settings.max_length == 128 + 2
-
-
-def test_the_forecast_has_a_number_per_cell():
-    corpus = small_corpus()
-    settings = DrozdyukSettings.of(
-        fingerprint=corpus.fingerprint(), data=corpus.settings, size=8, feed_forward=8, heads=2,
-        seeds=2, activations=("softmax",), epochs=1, adversary_epochs=1,
-    )  # fmt: skip
-    seconds = cell_seconds(corpus, settings)
-    assert len(seconds) == 2
-    assert min(seconds) > 0
