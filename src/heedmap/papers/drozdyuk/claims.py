@@ -21,6 +21,7 @@ from heedmap.papers.kit.claims import UNDECIDED, Side, least, verdict
 from heedmap.papers.kit.learned import Learned, Score, accuracy
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim, Estimate
+from heedmap.report.wording import plural
 
 ACTIVATIONS = ("softmax", "entmax15")
 NAMES = {"softmax": "softmax", "entmax15": "1.5-entmax"}
@@ -117,7 +118,7 @@ def _claim(
     obstacles = _obstacles(rows)
     word = UNDECIDED if obstacles else verdict(sides)
     seeds = len({row["seed"] for row in rows})
-    basis = f"By intervals over {seeds} seeds, on these test texts."
+    basis = f"By intervals over {plural(seeds, 'seed')}, on these test texts."
     return Claim(text, word, (*numbers, *obstacles), basis, found, least(estimates))
 
 

@@ -48,13 +48,13 @@ def _bar_figures(drozdyuk: Drozdyuk) -> list[Figure]:
             drozdyuk, table,
             published={name: values for name, *values in PUBLISHED},
             key="accuracy", title="Table 1: accuracy under each change", measure="accuracy",
-            none="none right", caption="Of `opposite` the share of flipped labels that are met.",
+            none="none right", caption="Opposite: the share of flipped labels that are met.",
         ),
         _bars(
             drozdyuk, dict.fromkeys([*CHANGES, "majority"], "drop"),
             published={name: drop(name) for name, *_ in PUBLISHED if name in CHANGES},
             key="drop", title="What does each change of the attention cost?", measure="drop of accuracy",
-            none="nothing lost", caption="`majority` drops to the most frequent class of the training texts.",
+            none="nothing lost", caption="Majority: the drop to the most frequent class of the training texts.",
         ),
         _bars(
             drozdyuk, dict.fromkeys(CHANGES, "weights_tvd"),
@@ -81,11 +81,11 @@ def _text_figures(drozdyuk: Drozdyuk) -> list[Figure]:
             if len(own) != len(changed):
                 continue
             for number, texts in enumerate(zip(own, changed, strict=True)):
-                for label, text in zip(("own", change), texts, strict=True):
+                for label, text in zip(("unchanged", change), texts, strict=True):
                     ending = f"predicts {text['predicted']} ({text['probability']:.2f})"
                     for layer, weights in enumerate(text["weights"]):
                         name = f"layer {layer}, {activation}, {label}"
-                        line = TextMap(name, text["tokens"], weights, ending)
+                        line = TextMap(name, text["tokens"], weights, ending, activation)
                         maps.append((number, layer, line))
         if maps:
             # Text by text and layer by layer: each activation's own weights, then the changed ones.
