@@ -7,7 +7,7 @@ from conftest import contents, small_corpus
 from scipy import stats
 
 import heedmap.papers.drozdyuk.paper as paper
-from heedmap.papers.drozdyuk.comparison import MEASURES, comparison
+from heedmap.papers.drozdyuk.comparison import CLAIMS, MEASURES, comparison
 from heedmap.papers.drozdyuk.forecast import cell_seconds
 from heedmap.papers.drozdyuk.paper import cells, reproduce
 from heedmap.papers.drozdyuk.published import intervention_of
@@ -89,8 +89,14 @@ def test_the_page_has_every_table_claim_and_figure_of_both(done, heedmap, tmp_pa
     assert {f"drop-{size}" for size in BOTH} < {*keys}
     assert {f"texts-opposite-{size}" for size in BOTH} < {*keys}
     assert keys.count("activations") == 1
-    failed = {f"{a}, {size} transformer" for a in TINY["activations"] for size in BOTH}
-    assert {*done.learned.failed} == failed
+    assert {claim.text for part in done.by_transformer.values() for claim in part.claims} == {
+        *CLAIMS
+    }
+    failed = [f"{size} {a}" for size in BOTH for a in TINY["activations"]]
+    assert [*done.learned.failed] == failed
+    notes = {figure.key: figure.notes[-1] for figure in made.figures}
+    assert notes["drop-larger"] == "not learned: softmax, entmax15"
+    assert "not learned" not in notes["activations"]
 
 
 def test_a_run_that_stopped_between_the_sizes_shows_one_and_resumes(
@@ -144,7 +150,7 @@ def table_of(corpus, rows, seeds=3):
 
 def test_a_column_has_the_mean_and_students_interval_of_its_own_trainings(corpus):
     table = table_of(corpus, made_up(DROPS, 3))
-    assert table.heads == ["measure", *(f"{a}, {size}" for size, a in DROPS)]
+    assert table.heads == ["measure", *(f"{size} {a}" for size, a in DROPS)]
     lines = {line[0]: dict(zip(DROPS, line[1:], strict=True)) for line in table.lines}
     assert set(lines["trainings"].values()) == {"3"}
     for measure in ("drop under shuffling", "drop under random-K", "drop under uniform attention"):
@@ -153,9 +159,8 @@ def test_a_column_has_the_mean_and_students_interval_of_its_own_trainings(corpus
             low, high = stats.t.interval(0.95, 2, drop + 0.01, stats.sem(values))
             expected = f"{100 * drop + 1:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
             assert lines[measure][model] == expected
-    (twice,) = (line for name, line in lines.items() if "loses at least twice" in name)
     verdicts = dict(zip(DROPS, ("survives", "survives", "–", "does not", "does not"), strict=True))
-    assert twice == verdicts
+    assert lines["claim: entmax loses twice as much"] == verdicts
 
 
 def test_intervals_end_where_the_numbers_do_and_one_training_has_none(corpus):

@@ -21,6 +21,10 @@ NAMED = {
     "read_alone": "words that the model reads as evidence alone",
     "marked": "words that people marked",
 }
+FIRST_LAYER = "Shuffling the keys of the first layer costs more than shuffling any other layer"
+NO_NOISE = "Adversarial keys focus on relevant words and remove noise"
+SAME_WORDS = "Random-K focuses on the same words as the attention that was learned"
+OTHER_CLASS = "Opposite keys focus on words of the other class"
 BASIS = "By intervals over the seeds, on these test texts."
 FOUND = "It says so of its Figures 5 to 10, read by eye; it gives no number."
 
@@ -28,11 +32,11 @@ FOUND = "It says so of its Figures 5 to 10, read by eye; it gives no number."
 def focus_claims(rows: Sequence[Row], learned: Learned) -> list[Claim]:
     """Judge the four claims; leave out those whose rows are missing."""
     judgements = (
-        ("Shuffling the keys of the first layer costs more than shuffling any other layer", _first_layer),
-        ("Adversarial keys focus on relevant words and remove noise", _adversarial),
-        ("Random-K focuses on the same words as the attention that was learned", _random),
-        ("Opposite keys focus on words of the other class", _opposite),
-    )  # fmt: skip
+        (FIRST_LAYER, _first_layer),
+        (NO_NOISE, _adversarial),
+        (SAME_WORDS, _random),
+        (OTHER_CLASS, _opposite),
+    )
     made = []
     for text, parts_of in judgements:
         parts = [

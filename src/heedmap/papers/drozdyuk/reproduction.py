@@ -12,6 +12,8 @@ from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.reproduction import CellReproduction
 from heedmap.papers.kit.result import Claim, changed_settings
+from heedmap.report.activation_figures import COMPUTED
+from heedmap.report.charts import Figure
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,19 @@ class Drozdyuk(CellReproduction[DrozdyukSettings]):
             return learned(self.rows)
         return Learned(
             {
-                of_size(activation, size): trainings
+                f"{size} {activation}": trainings
                 for size, part in self.by_transformer.items()
                 for activation, trainings in part.learned.models.items()
             }
         )
+
+    def failed_in(self, figure: Figure) -> list[str]:
+        """Return the models in a figure that have not learned: those of its size, and none of a formula."""
+        if figure.n == COMPUTED:
+            return []
+        sizes = [size for size in self.by_transformer if figure.key.endswith(f"-{size}")]
+        failed = self.by_transformer[sizes[0]].learned.failed if sizes else self.learned.failed
+        return [*failed]
 
     @cached_property
     def claims(self) -> list[Claim]:
