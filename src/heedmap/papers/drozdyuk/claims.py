@@ -60,10 +60,11 @@ class Spread:
         return max(self.values)
 
     def per_cent(self) -> str:
-        """Return `81.2 (80.9–81.7)`: mean and range, times 100."""
+        """Return `81.2 (80.9–81.7)` or `-0.5 (-2.0 to 1.0)`: mean and range, times 100."""
         if len(self.values) == 1:
             return f"{100 * self.mean:.1f}"
-        return f"{100 * self.mean:.1f} ({100 * self.low:.1f}–{100 * self.high:.1f})"
+        to = " to " if self.low < 0 else "–"
+        return f"{100 * self.mean:.1f} ({100 * self.low:.1f}{to}{100 * self.high:.1f})"
 
 
 def spread(
