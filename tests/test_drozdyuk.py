@@ -22,6 +22,7 @@ from heedmap.data.vocabulary import Vocabulary
 from heedmap.files.tables import read_table
 from heedmap.papers.drozdyuk.adversaries import ATTACKS, attack_loss, opposite, train_attack
 from heedmap.papers.drozdyuk.claims import claims
+from heedmap.papers.drozdyuk.figures import figures
 from heedmap.papers.drozdyuk.interventions import attack_plan, cheap_plans, judge
 from heedmap.papers.drozdyuk.model import (
     ProbedClassifier,
@@ -34,7 +35,7 @@ from heedmap.papers.drozdyuk.model import (
 )
 from heedmap.papers.drozdyuk.paper import intervene, reproduce
 from heedmap.papers.drozdyuk.published import PUBLISHED
-from heedmap.papers.drozdyuk.result import figures, result
+from heedmap.papers.drozdyuk.result import result
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.drozdyuk.trained import tokenised
 

@@ -22,9 +22,7 @@ from heedmap.papers.drozdyuk.focus import (
     received,
 )
 from heedmap.papers.drozdyuk.focus_claims import focus_claims
-from heedmap.papers.drozdyuk.forecast import cell_seconds
 from heedmap.papers.drozdyuk.model import ProbedClassifier
-from heedmap.papers.drozdyuk.settings import SIZES, DrozdyukSettings
 from heedmap.papers.kit.learned import Learned
 from heedmap.report.activation_figures import activation_figures, first_weights
 from heedmap.report.text_maps import TextMap, text_maps
@@ -212,49 +210,28 @@ def test_the_activations_are_drawn_as_they_are():
 
 
 def test_a_lines_largest_weight_has_full_colour_and_no_weight_has_none():
-    figure = text_maps(
-        [TextMap("own", ["a", "b"], [0.2, 0.4], "x"), TextMap("zero", ["a"], [0.0], "y")], "k", "t"
-    )
-    boxes = (
-        [row for rows in figure.spec["datasets"].values() for row in rows if "token" in row]
-        if ("datasets" in figure.spec)
-        else [
-            row
-            for layer in figure.spec["layer"]
-            for row in layer["data"]["values"]
-            if "token" in row
-        ]
-    )
-    assert [box["strength"] for box in boxes] == [0.5, 1.0, 0.0]
+    maps = [
+        TextMap("own", ["a", "b"], [0.2, 0.4], "x", "softmax"),
+        TextMap("zero", ["a"], [0.0], "y", "entmax15"),
+        TextMap("again", ["a"], [0.5], "z", "softmax"),
+    ]
+    figure = text_maps(maps, "k", "t")
+    boxes = [row for rows in figure.spec["datasets"].values() for row in rows if "token" in row]
+    assert [box["strength"] for box in boxes] == [0.5, 1.0, 0.0, 1.0]
+    assert [box["series"] for box in boxes] == ["softmax", "softmax", "entmax15", "softmax"]
+    assert [key.label for key in figure.keys] == ["softmax", "entmax15"]
+    # The second text stands apart from the first; its two maps do not.
+    assert [box["y"] for box in boxes] == [0.5, 0.5, 2.0, 3.0]
 
 
-def test_the_larger_transformer_is_named_and_not_of_a_trained_classifier(heedmap, csv_file):
-    for options in (("--transformer", "huge"), ("--transformer", "larger", "--model", "x")):
-        wrong = heedmap("reproduce", "drozdyuk", "--data", csv_file, *options)
-        assert (wrong.code, wrong.err.count("\n")) == (2, 1)
-        assert "small" in wrong.err
-
-
-def test_the_larger_transformer_is_a_setting():
-    corpus = small_corpus()
-    settings = DrozdyukSettings.of(
-        fingerprint=corpus.fingerprint(), data=corpus.settings, **SIZES["larger"]
-    )
-    assert (settings.layers, settings.size, settings.train_texts, settings.seeds) == (
-        4,
-        256,
-        5000,
-        3,
-    )
-    assert settings.max_length == 128 + 2
-
-
-def test_the_forecast_has_a_number_per_cell():
-    corpus = small_corpus()
-    settings = DrozdyukSettings.of(
-        fingerprint=corpus.fingerprint(), data=corpus.settings, size=8, feed_forward=8, heads=2,
-        seeds=2, activations=("softmax",), epochs=1, adversary_epochs=1,
-    )  # fmt: skip
-    seconds = cell_seconds(corpus, settings)
-    assert len(seconds) == 2
-    assert min(seconds) > 0
+def test_a_text_of_known_words_is_drawn_before_one_of_unknown_words():
+    test = small_corpus().splits["test"]
+    vocabulary = Vocabulary(["bad", "good", "plot"])
+    tokens = [["a", "good", "plot", "odd"] for _ in test.labels]
+    first, last = ([f(np.flatnonzero(test.labels == c)) for c in (0, 1)] for f in (min, max))
+    assert [*drawn_texts(replace(test, tokens=tokens), vocabulary, 2)] == first
+    for row in last:
+        tokens[row] = ["bad", "bad", "plot", "plot"]
+    drawn = drawn_texts(replace(test, tokens=tokens), vocabulary, 2)
+    assert [*drawn] == last
+    assert drawn[last[0]] == ["[", "bad", "bad", "plot", "plot", "]"]

@@ -11,7 +11,7 @@ import pytest
 from conftest import small_corpus
 from markdown_it import MarkdownIt
 
-from heedmap.papers.drozdyuk.result import Drozdyuk
+from heedmap.papers.drozdyuk.reproduction import Drozdyuk
 from heedmap.papers.drozdyuk.result import result as drozdyuk_result
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.jain_wallace.measures import Cell, Measured

@@ -6,6 +6,7 @@ import torch
 from heedmap.models.normalisers import normalise
 from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
 
+COMPUTED = "computed, no data"
 ACTIVATIONS = ("softmax", "entmax15", "sparsemax")
 REACH = 3  # scores from −REACH to REACH
 STEPS, CELLS = 61, 25  # of a curve; of each side of a map
@@ -53,7 +54,7 @@ def activation_figures() -> list[Figure]:
         Figure(
             "activations",
             "Softmax, 1.5-entmax and sparsemax of two scores",
-            "computed, no data",
+            COMPUTED,
             "The weight of a score t beside one score of 0. The sparse ones reach 0 and 1.",
             specification(alt.layer(lines), 220),
             keys,
@@ -61,7 +62,7 @@ def activation_figures() -> list[Figure]:
         Figure(
             "activations-of-three",
             "Softmax, 1.5-entmax and sparsemax of three scores",
-            "computed, no data",
+            COMPUTED,
             f"The weight of a score s (across) beside t (upwards) and 0, both from −{REACH} to {REACH}: "
             "empty is 0, full colour is 1.",
             specification(drawn_maps, 230),

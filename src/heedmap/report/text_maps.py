@@ -5,20 +5,25 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from heedmap.report.charts import PALETTE, Figure, rows, specification
+from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
 
 LINE = 32  # pixels of a map: its label and the text below
 FEWEST = 56  # characters across: as many fit a figure of the page
+GAP = 0.5  # lines between two texts
 
 
 @dataclass(frozen=True)
 class TextMap:
-    """One map: its label, the tokens with their weights, and what stands behind the label."""
+    """One map: its label, the tokens with their weights, and what stands behind the label.
+
+    Maps of one `series` have one colour.
+    """
 
     label: str
     tokens: Sequence[str]
     weights: Sequence[float]
     ending: str
+    series: str
 
 
 def text_maps(maps: Sequence[TextMap], key: str, title: str) -> Figure:
@@ -27,21 +32,28 @@ def text_maps(maps: Sequence[TextMap], key: str, title: str) -> Figure:
     lengths = [sum(len(token) + 1 for token in line.tokens) for line in maps]
     labelled = [f"{line.label}: {line.ending}" for line in maps]
     width = max([FEWEST, *lengths, *map(len, labelled)])
-    boxes, labels = [], []
+    series = [*dict.fromkeys(line.series for line in maps)]
+    boxes, labels, top = [], [], 0.0
     for place, line in enumerate(maps):
-        labels.append({"x": 0.0, "y": place + 0.3, "text": labelled[place]})
-        top, at = max(line.weights, default=0.0), 0.0
+        if place and line.tokens != maps[place - 1].tokens:
+            top += GAP
+        labels.append({"x": 0.0, "y": top + 0.3, "text": labelled[place]})
+        largest, at = max(line.weights, default=0.0), 0.0
         for token, weight in zip(line.tokens, line.weights, strict=True):
             after = at + len(token) + 1
-            strength = weight / top if top > 0 else 0.0
-            box = {"x": at, "x2": after - 0.2, "y": place + 0.5, "y2": place + 1.0}
-            boxes.append({**box, "token": token, "weight": weight, "strength": strength})
-            labels.append({"x": at + 0.3, "y": place + 0.75, "text": token})
+            strength = weight / largest if largest > 0 else 0.0
+            box = {"x": at, "x2": after - 0.2, "y": top + 0.5, "y2": top + 1.0}
+            numbers = {"weight": weight, "strength": strength}
+            boxes.append({**box, "series": line.series, "token": token, **numbers})
+            labels.append({"x": at + 0.3, "y": top + 0.75, "text": token})
             at = after
+        top += 1
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
-    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[len(maps), 0], nice=False))
-    shades = alt.Chart(rows(boxes)).mark_rect(color=PALETTE[0]).encode(
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[top, 0], nice=False))
+    colours = [PALETTE[i % len(PALETTE)] for i in range(len(series))]
+    shades = alt.Chart(rows(boxes)).mark_rect().encode(
         x=x, x2="x2:Q", y=y, y2="y2:Q",
+        color=alt.Color("series:N", scale=alt.Scale(domain=series, range=colours), legend=None),
         fillOpacity=alt.FillOpacity("strength:Q", scale=None),
         tooltip=["token:N", "weight:Q"],
     )  # fmt: skip
@@ -51,8 +63,9 @@ def text_maps(maps: Sequence[TextMap], key: str, title: str) -> Figure:
     drawing = alt.layer(shades, words.encode(x=x, y=y, text="text:N"))
     caption = (
         "The weight that each token receives, a mean over heads and rows; full colour is the map's largest. "
-        "Behind a label: what the model predicts of the text so read."
+        "The marks [ and ] are the text's start and end, <unk> is a word that is not in the vocabulary. "
+        "Behind a label: the class that is predicted of the text so read, and its probability."
     )
-    return Figure(
-        key, title, f"{len(maps)} maps", caption, specification(drawing, LINE * len(maps))
-    )
+    height = round(LINE * top)
+    keys = [Key(name, colour) for name, colour in zip(series, colours, strict=True)]
+    return Figure(key, title, f"{len(maps)} maps", caption, specification(drawing, height), keys)

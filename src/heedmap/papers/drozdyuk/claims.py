@@ -21,6 +21,7 @@ from heedmap.papers.kit.claims import UNDECIDED, Side, least, verdict
 from heedmap.papers.kit.learned import Learned, Score, accuracy
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim, Estimate
+from heedmap.report.wording import plural
 
 ACTIVATIONS = ("softmax", "entmax15")
 NAMES = {"softmax": "softmax", "entmax15": "1.5-entmax"}
@@ -29,6 +30,12 @@ TIMES = 2  # the paper's sparse model loses 2.2 to 3.8 times as much as its dens
 SMALL = 0.05  # up to this drop, predictions count as kept; the paper's adversaries cost 3 points
 LARGE = 0.3  # weights count as different from this mean total variation
 MOST = 0.5  # of the predictions
+TWICE = "1.5-entmax loses at least twice as much accuracy as softmax under each of three changes"
+ANY_KEYS = (
+    f"Keys trained to differ move the weights (TVD at least {LARGE:g}) and cost at most {100 * SMALL:g} "
+    "points, and keys trained for it turn most predictions into their opposite, under softmax and 1.5-entmax "
+    "alike"
+)
 
 
 @dataclass(frozen=True)
@@ -53,10 +60,11 @@ class Spread:
         return max(self.values)
 
     def per_cent(self) -> str:
-        """Return `81.2 (80.9–81.7)`: mean and range, times 100."""
+        """Return `81.2 (80.9–81.7)` or `-0.5 (-2.0 to 1.0)`: mean and range, times 100."""
         if len(self.values) == 1:
             return f"{100 * self.mean:.1f}"
-        return f"{100 * self.mean:.1f} ({100 * self.low:.1f}–{100 * self.high:.1f})"
+        to = " to " if self.low < 0 else "–"
+        return f"{100 * self.mean:.1f} ({100 * self.low:.1f}{to}{100 * self.high:.1f})"
 
 
 def spread(
@@ -117,7 +125,7 @@ def _claim(
     obstacles = _obstacles(rows)
     word = UNDECIDED if obstacles else verdict(sides)
     seeds = len({row["seed"] for row in rows})
-    basis = f"By intervals over {seeds} seeds, on these test texts."
+    basis = f"By intervals over {plural(seeds, 'seed')}, on these test texts."
     return Claim(text, word, (*numbers, *obstacles), basis, found, least(estimates))
 
 
@@ -194,8 +202,7 @@ def _sparse_drops_more(rows: Sequence[Row]) -> Claim:
             f"controls for {a}: uniform attention drops {uniform.per_cent()}, the other activation at a "
             f"fitted temperature {matched.per_cent()}, the majority class {majority.per_cent()}"
         )
-    text = "1.5-entmax loses at least twice as much accuracy as softmax under each of three changes"
-    return _claim(text, sides, numbers, rows, estimates, _reported(*TESTS))
+    return _claim(TWICE, sides, numbers, rows, estimates, _reported(*TESTS))
 
 
 def _paired(rows: Sequence[Row], names: dict[str, str], column: str) -> list[tuple[float, float]]:
@@ -271,9 +278,4 @@ def _keys_can_be_anything(rows: Sequence[Row]) -> Claim:
             f"predictions, {_points(flipped.values, 0.0)}, and reach {success.per_cent()} % against flipped "
             f"labels, from noise {blind.per_cent()} %"
         )
-    text = (
-        f"Keys trained to differ move the weights (TVD at least {LARGE:g}) and cost at most {100 * SMALL:g} "
-        "points, and keys trained for it turn most predictions into their opposite, under softmax and "
-        "1.5-entmax alike"
-    )
-    return _claim(text, sides, numbers, rows, estimates, _reported("adversarial"))
+    return _claim(ANY_KEYS, sides, numbers, rows, estimates, _reported("adversarial"))

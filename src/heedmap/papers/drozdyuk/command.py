@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heedmap.errors import InputError
 from heedmap.papers.kit.command import (
     SAMPLES,
     Option,
@@ -44,8 +43,9 @@ OPTIONS = {
     **SAMPLES,
     "model": Option("Audit this trained classifier instead of the paper's small transformer."),
     "transformer": Option(
-        "Size of the transformer: small, or larger: 4 layers of width 256, texts cut to 128 words, "
-        "5000 for training unless --train-texts says otherwise.",
+        "Size of the transformer: small, larger, or small,larger for both in one table. With larger (4 layers "
+        "of width 256), texts are cut to 128 words, and 5000 are for training unless --train-texts says "
+        "otherwise.",
         str,
         "small",
     ),
@@ -75,16 +75,12 @@ def command(name: str | None, values: Values) -> None:
         say_what_is_needed(NEEDS, name)
         return
     values["activations"] = tuple(opt.names(values["activations"]))
+    transformers = values["transformers"] = tuple(opt.names(values.pop("transformer")))
     from heedmap.data.load import load
-    from heedmap.papers.drozdyuk.settings import SIZES
+    from heedmap.papers.drozdyuk.settings import LARGER_DATA
 
-    transformer = values.pop("transformer")
-    if transformer not in SIZES or (transformer != "small" and "model" in values):
-        raise InputError(
-            f"--transformer: expected {' or '.join(SIZES)}, and small beside --model; got {transformer}"
-        )
-    values = {**SIZES[transformer], **values}
-    if "max_length" in values:
+    if "larger" in transformers:
+        values = {**LARGER_DATA, **values}
         values["max_tokens"] = min(values["max_tokens"], values["max_length"] - 2)
     from heedmap.papers.drozdyuk.paper import PAPER, reproduce
 
@@ -99,8 +95,9 @@ def command(name: str | None, values: Values) -> None:
         parts = ["drozdyuk", name or corpus.name]
         if "model" in values:
             parts.append(Path(values["model"]).name)
-        if transformer != "small":
-            parts.append(transformer)
+        if "larger" in transformers:
+            parts += transformers
+        if "larger" in transformers and "model" not in values:
             _say_forecast(corpus, values)
         running_options = how_to_run(values, "-".join(parts))
         reproduction = reproduce(corpus, **running_options, **values)

@@ -69,16 +69,16 @@ def focus_for(
 
 
 def drawn_texts(test: Split, vocabulary: Vocabulary, classes: int) -> dict[int, list[str]]:
-    """Return the first test text of each class that fits a line, as the model reads it; [ ] are marks."""
-    drawn = {}
-    for gold in range(classes):
-        for row, words in enumerate(lower(test)):
-            read = ["[", *(word if word in vocabulary else "<unk>" for word in words), "]"]
-            fits = len(words) in SHOWN_WORDS and len(" ".join(read)) <= LONGEST
-            if test.labels[row] == gold and fits:
-                drawn[row] = read
-                break
-    return drawn
+    """Return a test text of each class as the model reads it; [ ] are marks.
+
+    It is the first that fits a line and has no unknown word, or else the first that fits a line.
+    """
+    fitting: list[list[tuple[bool, int, list[str]]]] = [[] for _ in range(classes)]
+    for row, words in enumerate(lower(test)):
+        read = ["[", *(word if word in vocabulary else "<unk>" for word in words), "]"]
+        if len(words) in SHOWN_WORDS and len(" ".join(read)) <= LONGEST:
+            fitting[test.labels[row]].append(("<unk>" in read, row, read))
+    return {row: read for texts in fitting if texts for _, row, read in [min(texts)]}
 
 
 def marked_lexicon(train: Split, vocabulary: Vocabulary) -> Lexicon | None:

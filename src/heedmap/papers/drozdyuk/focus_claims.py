@@ -21,21 +21,25 @@ NAMED = {
     "read_alone": "words that the model reads as evidence alone",
     "marked": "words that people marked",
 }
-BY_EYE = "So they read the texts that their figures 5 to 10 show; nothing is counted."
+FIRST_LAYER = "Shuffling the keys of the first layer costs more than shuffling any other layer"
+NO_NOISE = "Adversarial keys focus on relevant words and remove noise"
+SAME_WORDS = "Random-K focuses on the same words as the attention that was learned"
+OTHER_CLASS = "Opposite keys focus on words of the other class"
 BASIS = "By intervals over the seeds, on these test texts."
+FOUND = "It says so of its Figures 5 to 10, read by eye; it gives no number."
 
 
 def focus_claims(rows: Sequence[Row], learned: Learned) -> list[Claim]:
     """Judge the four claims; leave out those whose rows are missing."""
     judgements = (
         (
-            "Shuffling the keys of the first layer costs more than shuffling any other layer",
+            FIRST_LAYER,
             "The first layer matters most (section 4.3); no number is printed.",
             _first_layer,
         ),
-        ("Adversarial keys focus on relevant words and remove noise", BY_EYE, _adversarial),
-        ("Random-K focuses on the same words as the attention that was learned", BY_EYE, _random),
-        ("Opposite keys focus on words of the other class", BY_EYE, _opposite),
+        (NO_NOISE, FOUND, _adversarial),
+        (SAME_WORDS, FOUND, _random),
+        (OTHER_CLASS, FOUND, _opposite),
     )
     made = []
     for text, found, parts_of in judgements:

@@ -21,6 +21,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.load import as_written
 from heedmap.data.readers import SPLITS
 from heedmap.data.vocabulary import Vocabulary
+from heedmap.errors import InputError
 from heedmap.files import manifest
 from heedmap.papers.drozdyuk.adversaries import ATTACKS
 from heedmap.papers.drozdyuk.focus import Focus, focus_for
@@ -32,7 +33,8 @@ from heedmap.papers.drozdyuk.model import (
     train_transformer,
     vocabulary_of,
 )
-from heedmap.papers.drozdyuk.result import Drozdyuk, result
+from heedmap.papers.drozdyuk.reproduction import Drozdyuk
+from heedmap.papers.drozdyuk.result import result
 from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.drozdyuk.trained import load, subject_of, tokenised
 from heedmap.papers.kit.parts import Row, left_out
@@ -61,10 +63,15 @@ class Shared:
 
 
 def cells(settings: DrozdyukSettings) -> list[Cell]:
-    """Return the cells, all activations of a seed before the next: a stopped run still compares them."""
+    """Return the cells, all classifiers of a seed before the next: a stopped run still compares them."""
+    classifiers = [settings.model] if settings.model else settings.transformers
     return [
-        Cell(f"{activation}-{seed}", {"activation": activation, "seed": seed})
+        Cell(
+            f"{'larger-' if classifier == 'larger' else ''}{activation}-{seed}",
+            {"model": classifier, "activation": activation, "seed": seed},
+        )
         for seed in range(settings.seeds)
+        for classifier in classifiers
         for activation in settings.activations
     ]
 
@@ -92,6 +99,12 @@ def reproduce(
         fingerprint=corpus.fingerprint(), data=corpus.settings, **options
     )
     check_distinct("activations", settings.activations)
+    check_distinct("transformers", settings.transformers)
+    if settings.model is not None and settings.transformers != ("small",):
+        raise InputError(
+            "transformers: expected small, the default, beside a trained model, "
+            f"got {', '.join(settings.transformers)}"
+        )
     splits, notes = sampled(corpus, settings)
     vocabulary: Vocabulary | None = None
     focus: Focus | None = None
@@ -141,7 +154,7 @@ def sampled(corpus: Corpus, settings: DrozdyukSettings) -> tuple[dict[str, Split
 
 def compute(cell: Cell, checkpoints: Path, *, shared: Shared) -> tuple[list[Row], Modules]:
     """Train one classifier and its adversaries; return a row per intervention."""
-    settings, (train, dev, test) = shared.settings, shared.texts
+    settings, (train, dev, test) = shared.settings.of_transformer(cell["model"]), shared.texts
     trained: dict[str, nn.Module] = {}
     accuracies: list[float] | None = None
     if settings.model is None:
@@ -160,7 +173,6 @@ def compute(cell: Cell, checkpoints: Path, *, shared: Shared) -> tuple[list[Row]
         )
     shared_columns = {
         "data": shared.data,
-        "model": settings.model or "transformer",
         "dev_accuracies": accuracies,
     }
     return [{**row, **shared_columns} for row in rows], {**adversaries, **trained}

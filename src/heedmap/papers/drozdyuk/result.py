@@ -1,25 +1,21 @@
-"""Table 1 beside ours, every intervention over the seeds, the claims, and figures of the first two."""
+"""Table 1 beside ours, all trainings in one table, the claims, and every intervention over the seeds."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import pyarrow as pa
 
-from heedmap.papers.drozdyuk.claims import ACTIVATIONS, Spread, claims, learned, spread
-from heedmap.papers.drozdyuk.focus_claims import NAMED, focus_claims
+from heedmap.papers.drozdyuk.claims import Spread, learned, spread
+from heedmap.papers.drozdyuk.comparison import comparison
+from heedmap.papers.drozdyuk.figures import figures
+from heedmap.papers.drozdyuk.focus_claims import NAMED
 from heedmap.papers.drozdyuk.interventions import SCHEMA
-from heedmap.papers.drozdyuk.published import GIVEN, PLACE, PUBLISHED, SOURCE, drop, intervention_of
-from heedmap.papers.drozdyuk.settings import DrozdyukSettings
-from heedmap.papers.kit.learned import Learned
+from heedmap.papers.drozdyuk.published import PLACE, PUBLISHED, intervention_of
+from heedmap.papers.drozdyuk.reproduction import Drozdyuk, activations_of, of_size
 from heedmap.papers.kit.parts import Row
-from heedmap.papers.kit.reproduction import CellReproduction
-from heedmap.papers.kit.result import Claim, Result, Table, changed_settings
-from heedmap.report.activation_figures import activation_figures
-from heedmap.report.charts import Figure
-from heedmap.report.grid_figures import bars
-from heedmap.report.text_maps import TextMap, text_maps
+from heedmap.papers.kit.result import Claim, Result, Table
 
 HOW_TO_READ = """Accuracy in per cent; ours: mean over the seeds (smallest–largest). `opposite` counts flipped \
 labels: it is the attack's success. [S4]: Drozdyuk et al., Table 1, one run."""
@@ -32,7 +28,7 @@ predict. Uniform attention is chance, for the top words too; of these the model 
 ties."""
 COLUMNS = {
     "data": "what the data are called",
-    "model": "the classifier",
+    "model": "the classifier: the size of the transformer, or the place of a trained one",
     "activation": "its attention's activation",
     "seed": "of classifier and adversaries",
     "intervention": "change of the attention",
@@ -56,69 +52,30 @@ COLUMNS = {
     "overlap": "share of a text's top words that are the model's own",
     "learned": "whether the classifier has learned; empty where it cannot be told",
 }
-# The bars: rows of Table 1 that do not attack labels, and controls.
-CHANGES = {
-    "uniform": "uniform",
-    "change of activation": "change of activation",
-    "shuffling": "shuffling",
-    "random-K": "random-K",
-    "adversarial": "adversarial",
-    "asked for other weights": "adversarial_weights",
-}
-# The changes that Figures 5 to 10 draw on texts, as Table 1 names them.
-DRAWN = ("change of activation", "shuffling", "adversarial", "random-K", "opposite")
-
-
-@dataclass(frozen=True)
-class Drozdyuk(CellReproduction[DrozdyukSettings]):
-    """The rows of all interventions so far."""
-
-    @property
-    def missing(self) -> int:
-        """The number of cells that are still to be run: one per seed and activation."""
-        finished = {(row["activation"], row["seed"]) for row in self.rows}
-        return self.settings.seeds * len(self.settings.activations) - len(finished)
-
-    @property
-    def differences(self) -> list[str]:
-        """How it differs from the settings that the paper gives."""
-        trained = ["a classifier that was trained before"] if self.settings.model else []
-        words = {name: f"{noun} {{}}" for name, (noun, _) in GIVEN.items()}
-        published = {name: value for name, (_, value) in GIVEN.items()}
-        return [*trained, *changed_settings(self.settings, words, published)]
-
-    @cached_property
-    def learned(self) -> Learned:
-        """Which classifiers have learned, by their activation."""
-        return learned(self.rows)
-
-    @cached_property
-    def claims(self) -> list[Claim]:
-        """The paper's claims: two of Table 1, which need both activations, and those of its pictures."""
-        table = [self.learned.judged(claim, *ACTIVATIONS) for claim in claims(self.rows)]
-        return [*table, *focus_claims(self.rows, self.learned)]
 
 
 def result(drozdyuk: Drozdyuk) -> Result:
     """Make the result that all files of a reproduction show."""
-    heads, lines = beside_published(drozdyuk.rows)
+    parts = drozdyuk.by_transformer
+    published = {size: _beside_published(part.rows, size) for size, part in parts.items()}
+    together = comparison(parts)
     title = "Drozdyuk et al., Table 1 [S4], and ours (accuracy, %)"
+    table_1 = next(iter(published.values()))
     columns = [column.name for column in SCHEMA if not pa.types.is_list(column.type)]
+    sections: list[Table | Claim] = [*published.values(), together, *drozdyuk.claims]
+    for size, part in parts.items():
+        sections += [_interventions(part, size), *focus_table(part.rows, size)]
     return drozdyuk.make_result(
         f"Drozdyuk et al. on {drozdyuk.name}",
-        [
-            Table("Table 1 [S4] beside ours", heads, lines, HOW_TO_READ),
-            *drozdyuk.claims,
-            _interventions(drozdyuk),
-            *focus_table(drozdyuk.rows),
-        ],
-        summary=Table(title, heads, lines),
-        latex=Table(title, heads, lines, HOW_TO_READ),
+        sections,
+        summary=together if "" not in parts else replace(table_1, title=title, note=""),
+        latex=together if "" not in parts else replace(table_1, title=title),
         figures=figures(drozdyuk),
         rows=pd.DataFrame(
             [
-                {**row, "learned": drozdyuk.learned.of(row["activation"], row["seed"])}
-                for row in drozdyuk.rows
+                {**row, "learned": part.learned.of(row["activation"], row["seed"])}
+                for part in parts.values()
+                for row in part.rows
             ],
             columns=[*columns, "learned"],
         ),
@@ -126,13 +83,8 @@ def result(drozdyuk: Drozdyuk) -> Result:
     )
 
 
-def activations_of(rows: Sequence[Row]) -> list[str]:
-    """Return the activations in the order in which they were run."""
-    return list(dict.fromkeys(row["activation"] for row in rows))
-
-
-def beside_published(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Return heads and lines: each row of Table 1 [S4] in per cent, ours as mean (smallest–largest)."""
+def _beside_published(rows: Sequence[Row], size: str) -> Table:
+    """Return each row of Table 1 [S4] in per cent, ours as mean (smallest–largest)."""
     activations, judged = activations_of(rows), learned(rows)
     heads = ["row"]
     for activation in activations:
@@ -148,7 +100,7 @@ def beside_published(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
             line.append("–" if place is None else f"{published[place]:.2f}")
             line.append("–" if ours is None else ours.per_cent())
         lines.append(line)
-    return heads, lines
+    return Table(of_size("Table 1 [S4] beside ours", size), heads, lines, HOW_TO_READ)
 
 
 _MEANS: tuple[tuple[str, str, float, int], ...] = (
@@ -164,7 +116,7 @@ _MEANS: tuple[tuple[str, str, float, int], ...] = (
 )
 
 
-def _interventions(drozdyuk: Drozdyuk) -> Table:
+def _interventions(drozdyuk: Drozdyuk, size: str) -> Table:
     """Return all interventions: means over the seeds, and the range of the accuracy."""
     rows = drozdyuk.rows
     Kind = tuple[str, str, str]
@@ -183,7 +135,7 @@ def _interventions(drozdyuk: Drozdyuk) -> Table:
         return f"{100 * accuracy.low:.1f}–{100 * accuracy.high:.1f}"
 
     return Table.of(
-        "Every intervention",
+        of_size("Every intervention", size),
         dict.fromkeys((row["activation"], row["intervention"], row["layers"]) for row in rows),
         {
             "activation": lambda kind: drozdyuk.learned.marked(kind[0], kind[0]),
@@ -200,7 +152,7 @@ def _interventions(drozdyuk: Drozdyuk) -> Table:
     )
 
 
-def focus_table(rows: Sequence[Row]) -> list[Table]:
+def focus_table(rows: Sequence[Row], size: str = "") -> list[Table]:
     """Return where each change of all layers puts the weight, means over seeds; none without a measure."""
     subjects = dict.fromkeys(
         (row["activation"], row["intervention"])
@@ -222,103 +174,10 @@ def focus_table(rows: Sequence[Row]) -> list[Table]:
         )
     }  # fmt: skip
     table = Table.of(
-        "On which words is the weight?",
+        of_size("On which words is the weight?", size),
         subjects,
         {"activation": lambda s: s[0], "intervention": lambda s: s[1], **columns},
         FOCUS,
         labels=2,
     )
     return [table] if subjects else []
-
-
-def figures(drozdyuk: Drozdyuk) -> list[Figure]:
-    """Draw Table 1, what each change costs and moves, the activations, and texts; none without rows."""
-    if not drozdyuk.rows:
-        return []
-    table = {
-        row[0]: ("opposite_accuracy" if row[0] == "opposite" else "accuracy") for row in PUBLISHED
-    }
-    return [
-        _bars(
-            drozdyuk, table,
-            published={name: values for name, *values in PUBLISHED},
-            key="accuracy", title="Table 1: accuracy under each change", measure="accuracy",
-            none="none right", caption="Of `opposite` the share of flipped labels that are met.",
-        ),
-        _bars(
-            drozdyuk, dict.fromkeys([*CHANGES, "majority"], "drop"),
-            published={name: drop(name) for name, *_ in PUBLISHED if name in CHANGES},
-            key="drop", title="What does each change of the attention cost?", measure="drop of accuracy",
-            none="nothing lost", caption="`majority` drops to the most frequent class of the training texts.",
-        ),
-        _bars(
-            drozdyuk, dict.fromkeys(CHANGES, "weights_tvd"),
-            key="weights", title="How far does each change move the weights?",
-            measure="TVD of the weights", none="the same weights",
-        ),
-        *activation_figures(),
-        *_text_figures(drozdyuk),
-    ]  # fmt: skip
-
-
-def _text_figures(drozdyuk: Drozdyuk) -> list[Figure]:
-    """Draw texts under each change, as in Figures 5 to 10: the model's own weights above the changed ones."""
-    seed = min(row["seed"] for row in drozdyuk.rows)
-    drawn = {
-        (row["activation"], row["intervention"]): row["drawn"]
-        for row in drozdyuk.rows
-        if row["seed"] == seed and row["layers"] == "all" and row.get("drawn")
-    }
-    made = []
-    for change in DRAWN:
-        maps = []
-        for activation in activations_of(drozdyuk.rows):
-            own = drawn.get((activation, "original"), [])
-            changed = drawn.get((activation, intervention_of(change, activation)), [])
-            if len(own) != len(changed):
-                continue
-            for number, texts in enumerate(zip(own, changed, strict=True)):
-                for label, text in zip(("own", change), texts, strict=True):
-                    ending = f"predicts {text['predicted']} ({text['probability']:.2f})"
-                    for layer, weights in enumerate(text["weights"]):
-                        name = f"layer {layer}, {activation}, {label}"
-                        line = TextMap(name, text["tokens"], weights, ending)
-                        maps.append((number, layer, line))
-        if maps:
-            # Text by text and layer by layer: each activation's own weights, then the changed ones.
-            lines = [line for _, _, line in sorted(maps, key=lambda item: item[:2])]
-            title = f"One text of each class: {change} ({drozdyuk.name}, seed {seed})"
-            made.append(text_maps(lines, f"texts-{change.replace(' ', '-').lower()}", title))
-    return made
-
-
-def _bars(
-    drozdyuk: Drozdyuk,
-    columns: Mapping[str, str],
-    *,
-    published: Mapping[str, Sequence[float]] | None = None,
-    key: str,
-    title: str,
-    measure: str,
-    none: str,
-    caption: str = "",
-) -> Figure:
-    """Draw a bar per change (with its column) and activation; `published` is per cent by activation."""
-    activations = activations_of(drozdyuk.rows)
-    runs = [
-        {"dataset": name, "series": row["activation"], "seed": row["seed"], "value": row[column]}
-        for name, column in columns.items()
-        for row in drozdyuk.rows
-        if row["layers"] == "all"
-        and row["intervention"] == intervention_of(CHANGES.get(name, name), row["activation"])
-    ]
-    marks = [
-        {"dataset": name, "series": a, "value": values[PLACE[a] - 1] / 100, "source": SOURCE}
-        for name, values in (published or {}).items()
-        for a in activations
-        if a in PLACE
-    ]
-    return bars(
-        runs, key=key, title=f"{title} ({drozdyuk.name})", measure=measure, none=none, caption=caption,
-        published=marks, unit="value",
-    )  # fmt: skip

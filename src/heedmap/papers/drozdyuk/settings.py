@@ -9,19 +9,10 @@ from heedmap.settings import DataSettings, Positive, Settings
 ActivationName = Literal["softmax", "entmax15", "sparsemax"]
 Rate = Annotated[float, Field(gt=0)]
 
-# Options by size of the transformer. The larger one is the paper's future work, "a larger model on more data",
-# of which it gives no number; it is made for IMDB, cut to 128 words and two marks.
-SIZES: dict[str, dict[str, int]] = {
-    "small": {},
-    "larger": {
-        "layers": 4,
-        "size": 256,
-        "feed_forward": 1024,
-        "max_length": 130,
-        "train_texts": 5000,
-        "test_texts": 1000,
-    },
-}
+TransformerName = Literal["small", "larger"]
+# What is read with the larger transformer, unless an option says otherwise; it is made for IMDB, cut to 128
+# words and two marks.
+LARGER_DATA = {"max_length": 130, "train_texts": 5000, "test_texts": 1000}
 
 
 class DrozdyukSettings(Settings):
@@ -29,13 +20,16 @@ class DrozdyukSettings(Settings):
 
     `seeds` is their number: 0, 1, ... Each draws the initial weights, the order of batches, the dropout, the
     adversaries and the shuffles; the texts are the same for all. `alpha` weighs the loss: α · CE − (1 − α) ·
-    distance, the distance clipped at `radius` because it is unbounded.
+    distance, the distance clipped at `radius` because it is unbounded. `layers`, `size` and `feed_forward` are
+    those of the small transformer. The larger one is the paper's future work, "a larger model on more data", of
+    which it gives no number: it has twice of each.
     """
 
     version: Literal[1] = 1
     fingerprint: str
     data: DataSettings
     model: Annotated[str, Field(min_length=1)] | None = None
+    transformers: tuple[TransformerName, ...] = ("small",)
     activations: tuple[ActivationName, ...] = ("softmax", "entmax15", "sparsemax")
     seeds: Positive = 3
     train_texts: Positive | None = None
@@ -59,3 +53,10 @@ class DrozdyukSettings(Settings):
     adversary_learning_rate: Rate = 1e-3
     alpha: Annotated[float, Field(gt=0, le=1)] = 0.5
     radius: Rate = 2.0
+
+    def of_transformer(self, name: str) -> "DrozdyukSettings":
+        """Return the settings of one transformer: the larger one has twice the layers and the widths."""
+        if name != "larger":
+            return self
+        doubled = {field: 2 * getattr(self, field) for field in ("layers", "size", "feed_forward")}
+        return self.model_copy(update=doubled)
