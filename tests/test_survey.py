@@ -15,14 +15,17 @@ from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.measures import conicity, jensen_shannon, mean_cosine
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.survey import paper
-from heedmap.papers.survey.claims import correlation_claim, need_claims
+from heedmap.papers.survey.cells import cells
+from heedmap.papers.survey.correlations import correlation_claim
 from heedmap.papers.survey.figures import negative_counts, whiskers
+from heedmap.papers.survey.fooling import length_correlation, paired_differences
 from heedmap.papers.survey.needs import Need, needs
 from heedmap.papers.survey.numbers import SequenceModel, TextModel, rank_correlation
-from heedmap.papers.survey.paper import cells, reproduce, task_of
-from heedmap.papers.survey.result import length_correlation, paired_differences, result
+from heedmap.papers.survey.paper import reproduce, task_of
+from heedmap.papers.survey.result import result
 from heedmap.papers.survey.settings import SurveySettings
 from heedmap.papers.survey.texts import farthest
+from heedmap.papers.survey.uniform_cost import need_claims
 
 TINY = {
     "encoders": ("average",), "normalisers": ("softmax", "sparsemax"), "sizes": (8,), "seeds": 2,
@@ -208,3 +211,30 @@ def test_bad_input_is_refused(corpora, tmp_path):
     with pytest.raises(InputError, match="at most once"):
         reproduce([corpora[0], corpora[0]], out=tmp_path / "run", **TINY)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_data_set_of_a_paper_is_read_by_its_rules(heedmap, tmp_path):
+    lines = [
+        f'{{"premise": "a dog runs {i}", "hypothesis": "it {word}", "label": "{label}"}}'
+        for i in range(12)
+        for label, word in (
+            ("entailment", "moves"),
+            ("contradiction", "sits"),
+            ("neutral", "barks"),
+        )
+    ]
+    (tmp_path / "SNLI").mkdir()
+    for split in ("train", "dev", "test"):
+        (tmp_path / "SNLI" / f"{split}.jsonl").write_text("\n".join(lines))
+    for data, said in (
+        (f"snli={tmp_path / 'SNLI'}", "sizes"),  # read, so that the size is what is wrong
+        (str(tmp_path / "SNLI"), "no text column"),
+        (f"snli={tmp_path / 'none'}", str(tmp_path / "none")),
+        (f"verse={tmp_path / 'SNLI'}", "expected one of sst"),
+    ):
+        found = heedmap(
+            "reproduce", "survey", "--data", data, "--sizes", "2", "--out", tmp_path / "a"
+        )
+        assert found.code == 2
+        assert said in found.err
+        assert "Traceback" not in found.err
