@@ -1,6 +1,7 @@
 """The options of `heedmap reproduce survey`."""
 
 from pathlib import Path
+from typing import Any
 
 from heedmap.papers.kit.command import (
     Option,
@@ -77,7 +78,7 @@ def command(name: str | None, values: Values) -> None:
     show(PAPER, reproduction, reproduction.folder)
 
 
-def _named(text: str) -> tuple[str, dict[str, str]]:
+def _named(text: str) -> tuple[str, dict[str, Any]]:
     """Return a source, and the paper's data set that it is read as: `snli=FOLDER`, or no data set."""
     dataset, equals, source = text.partition("=")
     if not equals or Path(text).exists():  # a name may have a = of its own

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.papers.kit.result import Table
 from heedmap.papers.survey.formats import with_interval
-from heedmap.papers.survey.numbers import SHARE, Numbers, TextModel, rank_correlation
+from heedmap.papers.survey.numbers import (
+    SHARE,
+    Numbers,
+    TextModel,
+    bounded_interval,
+    rank_correlation,
+)
 from heedmap.papers.survey.survey import Survey, freedom
 
 FOOLED_HOW = """Adversary: mean JSD / ln 2 of the farthest weights with the same prediction, with \
@@ -70,14 +75,14 @@ def factor_table(survey: Survey) -> Table:
         [
             "length, over texts of a model",
             "mean ρ",
-            with_interval(mean_rho, *mean_interval(within)),
+            with_interval(mean_rho, *bounded_interval(within)),
             f"{len(within)} models",
         ]
     )
     for factor in ("encoder", "normaliser", "size"):
         for change, differences in paired_differences(models, factor).items():
             value = float(np.mean(differences))
-            number = with_interval(value, *mean_interval(differences))
+            number = with_interval(value, *bounded_interval(differences))
             lines.append(
                 [f"{factor}: {change}", "difference", number, f"{len(differences)} pairs of models"]
             )

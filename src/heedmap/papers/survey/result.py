@@ -1,5 +1,7 @@
 """The result of the survey: its questions in their order, its figures, and a row per model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -12,6 +14,7 @@ from heedmap.papers.survey.stability import stability_claim, stability_table
 from heedmap.papers.survey.survey import Survey, cost, freedom
 from heedmap.papers.survey.uniform_cost import cost_table, need_claims
 
+LEAD = "Four questions that the survey left open, asked of each model. No number is published."
 COLUMNS = {
     "model": "data set, encoder, normaliser and size; or sequences",
     "task": "kind of task",
@@ -31,7 +34,7 @@ COLUMNS = {
 
 def result(survey: Survey) -> Result:
     """Make the result that all files show."""
-    return survey.make_result(
+    made = survey.make_result(
         "The survey's open questions",
         [
             cost_table(survey),
@@ -44,10 +47,11 @@ def result(survey: Survey) -> Result:
             fooling_table(survey),
             factor_table(survey),
         ],
-        figures=figures(survey.retrained),
+        figures=figures(survey),
         rows=pd.DataFrame(_csv_rows(survey), columns=[*COLUMNS]),
         columns=COLUMNS,
     )
+    return replace(made, lead=LEAD)
 
 
 def _csv_rows(survey: Survey) -> list[dict[str, object]]:

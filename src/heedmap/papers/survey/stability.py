@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.papers.kit.result import Claim, Table
 from heedmap.papers.survey.correlations import correlation_claim
 from heedmap.papers.survey.formats import mean_over_texts, points, with_interval
-from heedmap.papers.survey.numbers import SHARE
+from heedmap.papers.survey.numbers import SHARE, bounded_interval
 from heedmap.papers.survey.survey import Survey, cost
 
 STABLE_HOW = """JSD: mean divergence of other seeds' maps from the model's, nats; chance: that of \
@@ -21,7 +20,7 @@ def stability_table(survey: Survey) -> Table:
         survey.retrained,
         {
             "model": survey.named,
-            "lost": lambda model: points(cost(model), *mean_interval(model.costs)),
+            "lost": lambda model: points(cost(model), *bounded_interval(model.costs)),
             "JSD of seeds": lambda model: mean_over_texts(model, "seed_jsd", SHARE, digits=3),
             "chance": lambda model: f"{model.mean('seed_jsd_chance'):.3f}",
             "relative": lambda model: with_interval(model.instability),

@@ -18,6 +18,7 @@ from heedmap.papers.survey.numbers import (
     rank_correlation,
 )
 from heedmap.papers.survey.settings import SurveySettings
+from heedmap.report.charts import Figure
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,10 @@ class Survey(CellReproduction[SurveySettings]):
     def named(self, model: TextModel) -> str:
         """Return what the tables call a model, with the mark if it has not learned."""
         return self.learned.marked(model.name, model.name)
+
+    def failed_in(self, figure: Figure) -> list[str]:
+        """Return the models in a figure that have not learned: of those that were trained again."""
+        return [model.name for model in self.retrained if model.name in self.learned.failed]
 
     @property
     def missing(self) -> int:

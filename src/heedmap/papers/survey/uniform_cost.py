@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 
-from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.experiments.seeds import over_seeds
 from heedmap.papers.kit.claims import Check, apart, judged, level_of
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.result import Claim, Estimate, Table
 from heedmap.papers.survey.formats import points
 from heedmap.papers.survey.needs import Need
+from heedmap.papers.survey.numbers import bounded_interval
 from heedmap.papers.survey.survey import Survey
 
 NEED_HOW = """Accuracy on the test texts (of sequences: of the next sub-word, given the right ones \
@@ -31,7 +31,7 @@ def cost_table(survey: Survey) -> Table:
             "model": lambda need: survey.learned.marked(need.name, need.name),
             "learned": lambda need: over_seeds(need.learned),
             "trained uniform": lambda need: over_seeds(need.uniform),
-            "lost": lambda need: points(need.cost, *mean_interval(need.costs)),
+            "lost": lambda need: points(need.cost, *bounded_interval(need.costs)),
             "lost at test only": lambda need: points(*need.at_test),
             "chance": lambda need: f"{need.chance:.3f}",
             "trainings": lambda need: f"{len(need.learned)} each",
@@ -50,7 +50,7 @@ def need_claims(needs: Sequence[Need], learned: Learned) -> list[Claim]:
         level = level_of(len(of_task))
         checks = []
         for need in of_task:
-            low, high = mean_interval(need.costs, level)
+            low, high = bounded_interval(need.costs, level)
             estimate = Estimate(need.name, need.cost, low, high)
             line = f"{need.name}: no interval of one training" if math.isnan(low) else estimate.text
             checks.append(Check(line, apart((low, high)), (need.name,), estimate))
