@@ -11,7 +11,7 @@ from conftest import contents
 
 import heedmap as hm
 from heedmap.errors import InputError
-from heedmap.experiments.seed_intervals import mean_interval
+from heedmap.experiments.seed_intervals import bounded_interval, mean_interval
 from heedmap.measures import conicity, jensen_shannon, mean_cosine
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.survey import paper
@@ -23,7 +23,6 @@ from heedmap.papers.survey.needs import Need, needs
 from heedmap.papers.survey.numbers import (
     SequenceModel,
     TextModel,
-    bounded_interval,
     rank_correlation,
 )
 from heedmap.papers.survey.paper import reproduce, task_of

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
+from heedmap.experiments.seed_intervals import bounded_interval
 from heedmap.papers.kit.result import Table
 from heedmap.papers.survey.formats import with_interval
 from heedmap.papers.survey.numbers import (
     SHARE,
     Numbers,
     TextModel,
-    bounded_interval,
     rank_correlation,
 )
 from heedmap.papers.survey.survey import Survey, freedom

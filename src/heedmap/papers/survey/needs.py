@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.papers.survey.numbers import SIGNED, SequenceModel, TextModel, bounded_interval
+from heedmap.experiments.seed_intervals import bounded_interval
+from heedmap.papers.survey.numbers import SIGNED, SequenceModel, TextModel
 
 TASKS = {"copy": "copying", "dictionary": "translation", "translation": "translation"}
 

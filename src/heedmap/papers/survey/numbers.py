@@ -13,7 +13,7 @@ from scipy import stats
 
 from heedmap.experiments import intervals
 from heedmap.experiments.results import mean
-from heedmap.experiments.seed_intervals import LEVEL, mean_interval
+from heedmap.experiments.seed_intervals import LEVEL
 from heedmap.experiments.seeds import right
 from heedmap.measures import LN2
 from heedmap.papers.kit.reproduction import Cell
@@ -160,12 +160,6 @@ def model_of(cell: Cell, table: pa.Table) -> list[Any]:
     if "attention" in cell.columns:
         return [SequenceModel(**row) for row in table.to_pylist()]
     return [TextModel(cell.columns, table)]
-
-
-def bounded_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
-    """Return Student's interval cut at ±1, beyond which no difference of shares and no correlation is."""
-    low, high = np.clip(mean_interval(values, level), -1, 1)
-    return float(low), float(high)
 
 
 @dataclass(frozen=True)

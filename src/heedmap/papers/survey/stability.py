@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from heedmap.experiments.seed_intervals import bounded_interval
 from heedmap.papers.kit.result import Claim, Table
 from heedmap.papers.survey.correlations import correlation_claim
 from heedmap.papers.survey.formats import mean_over_texts, points, with_interval
-from heedmap.papers.survey.numbers import SHARE, bounded_interval
+from heedmap.papers.survey.numbers import SHARE
 from heedmap.papers.survey.survey import Survey, cost
 
 STABLE_HOW = """JSD: mean divergence of other seeds' maps from the model's, nats; chance: that of \

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 
+from heedmap.experiments.seed_intervals import bounded_interval
 from heedmap.experiments.seeds import over_seeds
 from heedmap.papers.kit.claims import Check, apart, judged, level_of
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.result import Claim, Estimate, Table
 from heedmap.papers.survey.formats import points
 from heedmap.papers.survey.needs import Need
-from heedmap.papers.survey.numbers import bounded_interval
 from heedmap.papers.survey.survey import Survey
 
 NEED_HOW = """Accuracy on the test texts (of sequences: of the next sub-word, given the right ones \

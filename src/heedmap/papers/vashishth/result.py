@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from heedmap.experiments.seed_intervals import mean_interval
+from heedmap.experiments.seed_intervals import bounded_interval, mean_interval
 from heedmap.experiments.seeds import seed_mean
 from heedmap.papers.kit.claims import Check, Side, apart, judged, level_of
 from heedmap.papers.kit.learned import Learned, accuracy
@@ -175,7 +175,7 @@ def _costs_nothing(vashishth: Vashishth) -> Claim:
     checks = []
     for way in CHANGES if "single" in vashishth.tasks else ():
         costs = vashishth.costs("single", way)
-        mean, (low, high) = _mean(costs), mean_interval(costs, level_of(len(CHANGES)))
+        mean, (low, high) = _mean(costs), bounded_interval(costs, level_of(len(CHANGES)))
         # Both ways: the claim says less than the margin, so an interval wholly above it refutes.
         side = Side(high < MARGIN, low >= MARGIN)
         spare = Estimate(f"{MARGIN} less the cost", MARGIN - mean, MARGIN - high, MARGIN - low)
@@ -198,7 +198,7 @@ def _is_needed(vashishth: Vashishth) -> Claim:
     for task in tasks:
         for way in CHANGES:
             costs = vashishth.costs(task, way)
-            interval = mean_interval(costs, level_of(tries))
+            interval = bounded_interval(costs, level_of(tries))
             estimate = Estimate(f"{TASKS[task]}, {WAYS[way]}", _mean(costs), *interval)
             line = _line(f"{estimate.of}: costs", estimate)
             checks.append(Check(line, apart(interval), (TASKS[task],), estimate))
