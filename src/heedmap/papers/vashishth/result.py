@@ -270,6 +270,6 @@ def _figures(vashishth: Vashishth) -> list[Figure]:
             measure="share of what was learned that is lost",
             none="costs nothing",
             caption="Of the learned model's accuracy above one answer to everything.",
-            unit="training",
+            unit="comparison",
         )
     ]
