@@ -26,14 +26,10 @@ from heedmap.data.batches import bucketed_batches
 from heedmap.data.sequences import Sequences
 from heedmap.importance.output_relevance import output_relevance
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
+from heedmap.papers.kit.translating import TranslationObjective
+from heedmap.papers.kit.translators import NO_TARGET, Encoded, Translations
 from heedmap.papers.snell.copy_task import Copies, CopyObjective, CopySettings
-from heedmap.papers.snell.translation_task import (
-    NONE,
-    Encoded,
-    TranslationObjective,
-    Translations,
-    read_sentence,
-)
+from heedmap.papers.snell.translation_task import read_sentence
 
 SIZES = ((32, 16, 10), (64, 32, 20), (64, 128, 40), (128, 256, 40))  # batch, units, symbols
 TRANSLATORS = (
@@ -113,7 +109,9 @@ def translator_loop(model: EncoderDecoder, batch: Translations) -> torch.Tensor:
         joined = torch.cat([decoded[:, 0], model.contexts[0](context)], -1)
         logits.append(model.output(torch.relu(model.hidden(joined))))
     every = torch.stack(logits, 1)
-    return functional.cross_entropy(every.flatten(0, 1), batch.targets.flatten(), ignore_index=NONE)
+    return functional.cross_entropy(
+        every.flatten(0, 1), batch.targets.flatten(), ignore_index=NO_TARGET
+    )
 
 
 def translated(batch_size: int, size: int, layers: int, symbols: int, repeat: int) -> list[Row]:

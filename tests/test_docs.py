@@ -110,7 +110,7 @@ BRIEFLY = {
     "reproduce snell classification": "--seeds 2 --steps 20 --train-texts 100 --test-texts 30",
     "reproduce snell copying": "--seeds 2 --steps 200 --variant-seeds 0",
     "reproduce lu reverse": "--seeds 1 --updates 3 --train-pairs 60 --fusions none,annealed",
-    "reproduce survey --data": "--epochs 1 --train-texts 60 --test-texts 20 --encoders average --sizes 8 "
+    "reproduce survey --data": "--epochs 1 --train-texts 200 --test-texts 50 --encoders average --sizes 8 "
     "--seeds 2 --adversary-texts 4 --train-pairs 50 --pair-epochs 1",
     "reproduce vashishth compare": "--seeds 2 --epochs 1",
     "reproduce serrano-smith imdb": "--epochs 1 --train-texts 20 --models han-none,flan-none",

@@ -15,6 +15,7 @@ from heedmap.data.pieces import Pieces
 from heedmap.measures import entropy, jensen_shannon
 from heedmap.models.transformer_translator import CrossCall, TranslatorSettings
 from heedmap.papers.kit.alignment import Counts
+from heedmap.papers.kit.made_language import made_corpus, positions
 from heedmap.papers.kit.translators import NO_TARGET, Encoded
 from heedmap.papers.lu import measures, reading
 from heedmap.papers.lu.calibration import (
@@ -23,7 +24,6 @@ from heedmap.papers.lu.calibration import (
     normalised,
     perturbed,
 )
-from heedmap.papers.lu.made import made_corpus, positions
 from heedmap.papers.lu.paper import PAPER, reproduce
 from heedmap.papers.lu.settings import FUSIONS, LuSettings
 from heedmap.papers.lu.training import CalibrationObjective, next_symbols, schedule, smoothed

@@ -14,12 +14,11 @@ from heedmap.data.pieces import Pieces
 from heedmap.measures import levelled
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
 from heedmap.papers.kit.alignment import baselines, by_words, counts, error_rate, links
+from heedmap.papers.kit.translating import TranslationObjective, accuracy
 from heedmap.papers.kit.translators import NO_TARGET, Encoded, cased_as
 from heedmap.papers.snell import per_position, translation
 from heedmap.papers.snell.translation_task import (
-    TranslationObjective,
     TranslationRecorder,
-    accuracy,
     influence,
     read_sentence,
 )

@@ -11,18 +11,25 @@ from conftest import contents
 
 import heedmap as hm
 from heedmap.errors import InputError
-from heedmap.experiments.seed_intervals import mean_interval
+from heedmap.experiments.seed_intervals import bounded_interval, mean_interval
 from heedmap.measures import conicity, jensen_shannon, mean_cosine
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.survey import paper
-from heedmap.papers.survey.claims import correlation_claim, need_claims
-from heedmap.papers.survey.figures import negative_counts, whiskers
+from heedmap.papers.survey.cells import cells
+from heedmap.papers.survey.correlations import correlation_claim
+from heedmap.papers.survey.figures import BINS, counts_by_width, negative_weights, whiskers
+from heedmap.papers.survey.fooling import length_correlation, paired_differences
 from heedmap.papers.survey.needs import Need, needs
-from heedmap.papers.survey.numbers import SequenceModel, TextModel, rank_correlation
-from heedmap.papers.survey.paper import cells, reproduce, task_of
-from heedmap.papers.survey.result import length_correlation, paired_differences, result
+from heedmap.papers.survey.numbers import (
+    SequenceModel,
+    TextModel,
+    rank_correlation,
+)
+from heedmap.papers.survey.paper import reproduce, task_of
+from heedmap.papers.survey.result import result
 from heedmap.papers.survey.settings import SurveySettings
 from heedmap.papers.survey.texts import farthest
+from heedmap.papers.survey.uniform_cost import need_claims
 
 TINY = {
     "encoders": ("average",), "normalisers": ("softmax", "sparsemax"), "sizes": (8,), "seeds": 2,
@@ -114,6 +121,12 @@ def test_the_word_of_a_claim_follows_from_its_interval():
     assert correlation_claim("x", "y", rank_correlation([1.0], [1.0]), 1).verdict == "undecided"
 
 
+def test_no_interval_of_a_difference_of_shares_is_beyond_one():
+    assert bounded_interval([-0.9, 0.9]) == (-1, 1)
+    assert bounded_interval([0.3, 0.31, 0.32]) == mean_interval([0.3, 0.31, 0.32])
+    assert all(math.isnan(end) for end in bounded_interval([0.3]))
+
+
 def test_sequences_are_compared_seed_by_seed():
     models = [
         SequenceModel("copy", attention, seed, accuracy, 0.2, 0.1, 40)
@@ -148,7 +161,11 @@ def test_areas_count_the_texts_whose_random_word_mattered_more():
         weight_top=[0.5, 0.95, 1.0], weight_random=[0.45, 0.1, 0.0],
         js_top=[0.0, 0.0, 0.2], js_random=[0.1, 0.3, 0.1],
     )  # fmt: skip
-    assert negative_counts(counted).tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 1, 0]
+    assert negative_weights(counted) == pytest.approx([0.05, 0.85])
+    counts = counts_by_width(negative_weights(counted), 0.1)
+    assert counts.tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 1, 0]
+    assert counts_by_width(np.array([0.0, 0.02, 0.2]), 0.02).tolist() == [1, 1, *[0] * 7, 1]
+    assert counts_by_width(np.array([]), 0.1).tolist() == [0] * BINS
 
 
 def test_whiskers_end_at_a_text_within_reach():
@@ -208,3 +225,30 @@ def test_bad_input_is_refused(corpora, tmp_path):
     with pytest.raises(InputError, match="at most once"):
         reproduce([corpora[0], corpora[0]], out=tmp_path / "run", **TINY)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_data_set_of_a_paper_is_read_by_its_rules(heedmap, tmp_path):
+    lines = [
+        f'{{"premise": "a dog runs {i}", "hypothesis": "it {word}", "label": "{label}"}}'
+        for i in range(12)
+        for label, word in (
+            ("entailment", "moves"),
+            ("contradiction", "sits"),
+            ("neutral", "barks"),
+        )
+    ]
+    (tmp_path / "SNLI").mkdir()
+    for split in ("train", "dev", "test"):
+        (tmp_path / "SNLI" / f"{split}.jsonl").write_text("\n".join(lines))
+    for data, said in (
+        (f"snli={tmp_path / 'SNLI'}", "sizes"),  # read, so that the size is what is wrong
+        (str(tmp_path / "SNLI"), "no text column"),
+        (f"snli={tmp_path / 'none'}", str(tmp_path / "none")),
+        (f"verse={tmp_path / 'SNLI'}", "expected one of sst"),
+    ):
+        found = heedmap(
+            "reproduce", "survey", "--data", data, "--sizes", "2", "--out", tmp_path / "a"
+        )
+        assert found.code == 2
+        assert said in found.err
+        assert "Traceback" not in found.err

@@ -8,7 +8,9 @@ from made_translations import sentences
 
 from heedmap.data.parallel import Pairs, Parallel
 from heedmap.data.pieces import Pieces
+from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
+from heedmap.papers.kit.result import signed
 from heedmap.papers.kit.translators import Encoded
 from heedmap.papers.vashishth.attention import changed, classified, translated
 from heedmap.papers.vashishth.paper import reproduce
@@ -134,6 +136,14 @@ def made(costs, seeds=6):
 )
 def test_the_word_of_a_claim_follows_from_the_costs(costs, expected):
     assert [claim.verdict for claim in result(made(costs)).claims] == expected
+
+
+def test_a_claim_shows_the_intervals_that_decide_it():
+    pairs = made({"pair": 0.003}, seeds=3)
+    _, claim, _ = result(pairs).claims
+    for way, line in zip(CHANGES, claim.numbers, strict=True):
+        low, high = mean_interval(pairs.costs("pair", way), 1 - 0.05 / len(CHANGES))
+        assert line.endswith(f"[{signed(low)}, {signed(high)}]")
 
 
 def test_one_seed_decides_nothing():

@@ -18,6 +18,12 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float,
     return _around_mean(values, level, 1 / max(len(values), 1))
 
 
+def bounded_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
+    """Return the interval of a mean of differences of shares, or of correlations: cut at ±1."""
+    low, high = np.clip(mean_interval(values, level), -1, 1)
+    return float(low), float(high)
+
+
 def next_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
     """Return where one seed more would be: x̄ ± t s √(1 + 1/k).
 

@@ -20,7 +20,7 @@ from heedmap.terminal import options as opt
 from heedmap.terminal.progress import working
 
 if TYPE_CHECKING:
-    from heedmap.papers.lu.made import Task
+    from heedmap.papers.kit.made_language import Task
 
 BUDGETS = ("quick", "paper")
 NEEDS = """Lu et al. calibrated the cross-attention of Transformer translators. Give sentences in two languages:
@@ -64,7 +64,7 @@ def command(name: str | None, values: Values) -> None:
         return
     values["fusions"] = tuple(opt.names(values["fusions"]))
     of_pairs = taken(values, *PAIRS)
-    from heedmap.papers.lu.made import TASKS, made_corpus
+    from heedmap.papers.kit.made_language import TASKS, made_corpus
     from heedmap.papers.lu.paper import PAPER, reproduce
     from heedmap.papers.lu.settings import QUICK
 

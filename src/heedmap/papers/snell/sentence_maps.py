@@ -26,14 +26,14 @@ SENTENCE = "sentence.json"
 SHORT, WIDE = 4, 14  # sub-words of a side that make a matrix which is neither trivial nor too wide
 MARGIN, ABOVE, ROW = 3.5, 3.5, 20  # columns, rows, pixels
 PANELS = {
-    "attention": ("attention α", "of the weight"),
+    "attention": ("attention α", "the weight"),
     "relevance": (
         "relevance in the twin",
-        "of p(y | d, context := h), by the model that was trained with uniform attention",
+        "p(y | d, context := h) in the model that was trained with uniform attention",
     ),
     "co-occurrence": (
         "co-occurrence",
-        "of how much more often the two sub-words occur in the same pairs of training sentences than if they "
+        "how much more often the two sub-words occur in the same pairs of training sentences than if they "
         "were independent",
     ),
 }
@@ -89,8 +89,8 @@ def matrix_figures(folder: Path, model: Path, twin: Path) -> list[Figure]:
             key=f"snell-matrix-{name}",
             title=PANELS[name][0].capitalize() + " of a translation",
             n="one test sentence, seed 0, after the last step",
-            caption="Rows: the right translation; columns: the source. A cell is dark by its share of the "
-            f"largest of its row, which is outlined: {PANELS[name][1]}.",
+            caption="Rows: the right translation; columns: the source. Darkness: "
+            f"{PANELS[name][1]}, as a share of the row's largest, which is outlined.",
             spec=_matrix(sentence, PANELS[name][0], values),
         )
         for name, values in maps.items()

@@ -26,6 +26,7 @@ from heedmap.models.beam_search import translate
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
 from heedmap.papers.kit.parts import ABOUT, Row
 from heedmap.papers.kit.reproduction import Cell, Experiment, Modules
+from heedmap.papers.kit.translating import TranslationObjective, accuracy
 from heedmap.papers.kit.translators import (
     PIECES,
     Encoded,
@@ -43,12 +44,7 @@ from heedmap.papers.snell.records import padded, record_of
 from heedmap.papers.snell.sentence_maps import SENTENCE, write_sentence
 from heedmap.papers.snell.settings import TranslationSettings
 from heedmap.papers.snell.translation_result import Translation, result
-from heedmap.papers.snell.translation_task import (
-    TranslationObjective,
-    TranslationRecorder,
-    accuracy,
-    sample,
-)
+from heedmap.papers.snell.translation_task import TranslationRecorder, sample
 from heedmap.papers.snell.word_proxies import bag_of_words, dictionary
 from heedmap.runs.run_paths import Out
 from heedmap.terminal.progress import doing

@@ -1,5 +1,8 @@
 """The options of `heedmap reproduce survey`."""
 
+from pathlib import Path
+from typing import Any
+
 from heedmap.papers.kit.command import (
     Option,
     Values,
@@ -15,12 +18,13 @@ from heedmap.terminal.progress import working
 
 NEEDS = """The survey of the debate ends in open questions. Say of which data they are to be asked:
   heedmap reproduce survey --data reviews,reviews-stars,babi_qa1    embedded corpora; resumes, hours on one core
-  heedmap reproduce survey --data reviews,SNLI --pairs MULTI30K     inference and translation, too
+  heedmap reproduce survey --data reviews,snli=SNLI --pairs MULTI30K    inference and translation, too
 Texts are classification, pairs of texts question answering, or inference where a class is called entailment;
 sequences to copy and a small dictionary to translate by are made. --train-texts says how many are read."""
 OPTIONS = {
     "data": Option(
-        "Data sets, separated by commas: files, folders, Hub names or embedded corpora."
+        "Data sets, separated by commas: files, folders, Hub names or embedded corpora; snli=FOLDER reads a "
+        "folder as a paper's data set."
     ),
     "pairs": Option(
         "Sentences in two languages, for translation: a folder, a table or a Hub name."
@@ -65,10 +69,18 @@ def command(name: str | None, values: Values) -> None:
 
     with working("survey"):
         sample = taken(values, "train_texts", "test_texts")
-        corpora = [load(source, **sample) for source in sources]
+        corpora = [load(source, **dataset, **sample) for source, dataset in map(_named, sources)]
         if pairs is not None:
             source, target = languages.get("source", "de"), languages.get("target", "en")
             values["pairs"] = load_parallel(pairs, source, target)
         running_options = how_to_run(values, name or "survey")
         reproduction = reproduce(corpora, **running_options, **values)
     show(PAPER, reproduction, reproduction.folder)
+
+
+def _named(text: str) -> tuple[str, dict[str, Any]]:
+    """Return a source, and the paper's data set that it is read as: `snli=FOLDER`, or no data set."""
+    dataset, equals, source = text.partition("=")
+    if not equals or Path(text).exists():  # a name may have a = of its own
+        return text, {}
+    return source, {"dataset": dataset}

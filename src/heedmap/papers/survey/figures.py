@@ -4,16 +4,22 @@ Both are, as far as we can tell, Serrano & Smith's: how often the random word ma
 in weight; and the share of a text that is erased when the decision changes.
 """
 
-from collections.abc import Sequence
-
 import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.papers.survey.numbers import TextModel
+from heedmap.papers.survey.survey import Survey
 from heedmap.report.charts import PALETTE, Figure, Key, colour, rows, specification
+from heedmap.report.wording import plural
 
 BINS = 10
+WIDTHS = (
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+)  # of a bin: the least by which BINS of them reach the largest difference
 WHISKER = 1.5  # of the distance between the quartiles (Tukey)
 RANKINGS = {
     "random": "random",
@@ -25,55 +31,70 @@ RANKINGS = {
 HEIGHT = 14  # of a box, in pixels
 
 
-def figures(models: Sequence[TextModel]) -> list[Figure]:
+def figures(survey: Survey) -> list[Figure]:
     """Draw both figures of the models with a softmax and the first size, where there is anything to draw."""
-    return [*_areas(models), *_boxes(models)]
+    return [*_areas(survey), *_boxes(survey)]
 
 
-def negative_counts(model: TextModel) -> NDArray[np.int64]:
-    """Count, by tenths of the difference in weight, the texts whose random word mattered more than the top."""
+def negative_weights(model: TextModel) -> NDArray[np.float64]:
+    """Return the differences in weight of the texts whose random word mattered more than the top one."""
     weight = model.column("weight_top") - model.column("weight_random")
     effect = model.column("js_top") - model.column("js_random")
-    negative = weight[np.isfinite(effect) & (effect < 0)]
-    bins = np.clip((negative * BINS).astype(int), 0, BINS - 1)
-    return np.bincount(bins, minlength=BINS)
+    return np.asarray(weight[np.isfinite(effect) & (effect < 0)])
 
 
-def _areas(models: Sequence[TextModel]) -> list[Figure]:
-    names = [model.name for model in models]
-    counts = {model.name: negative_counts(model) for model in models}
-    if not sum(int(count.sum()) for count in counts.values()):
+def counts_by_width(weights: NDArray[np.float64], width: float) -> NDArray[np.int64]:
+    """Count the differences in each of BINS bins; a bin holds its lower edge, the last both of its edges."""
+    edges = np.linspace(0, BINS * width, BINS + 1)
+    return np.histogram(weights, edges)[0]
+
+
+def _areas(survey: Survey) -> list[Figure]:
+    models = survey.retrained
+    weights = [negative_weights(model) for model in models]
+    below = sum(map(len, weights))
+    if not below:
         return []
+    largest = max(float(values.max()) for values in weights if len(values))
+    width = next((width for width in WIDTHS if BINS * width >= largest), WIDTHS[-1])
+    # Of more models than colours, those of one data set together.
+    by_data = len(models) > len(PALETTE)
+    counts: dict[str, NDArray[np.int64]] = {}
+    for model, values in zip(models, weights, strict=True):
+        name = str(model["data"]) if by_data else survey.named(model)
+        counts[name] = counts.get(name, 0) + counts_by_width(values, width)
     data = [
-        {"series": name, "weight": (b + 0.5) / BINS, "texts": int(count[b])}
+        {
+            "series": name,
+            "weight": round(b * width, 2),
+            "up to": round(min(b + 1, BINS) * width, 2),
+            # The last one again, at its end: a step has its height from its beginning on.
+            "texts": int(count[min(b, BINS - 1)]),
+        }
         for name, count in counts.items()
-        for b in range(BINS)
+        for b in range(BINS + 1)
     ]
     chart = (
         alt.Chart(rows(data))
-        .mark_area(fillOpacity=0.75)
+        .mark_area(fillOpacity=0.75, interpolate="step-after")
         .encode(
-            x=alt.X(
-                "weight:Q",
-                title="most attended word's weight − the random one's",
-                axis=alt.Axis(tickCount=5),
-            ),
+            x=alt.X("weight:Q", title="difference in weight", axis=alt.Axis(tickCount=5)),
             y=alt.Y("texts:Q", title="texts whose random word mattered more", stack="zero"),
-            color=colour(names),
-            tooltip=["series:N", "weight:Q", "texts:Q"],
+            color=colour([*counts]),
+            tooltip=["series:N", "weight:Q", "up to:Q", "texts:Q"],
         )
     )
     total = sum(int(np.isfinite(model.column("js_top")).sum()) for model in models)
-    below = sum(int(count.sum()) for count in counts.values())
     return [
         Figure(
             key="negative-areas",
             title="When does the random word matter more than the most attended one?",
-            n=f"{below} of {total} texts of {len(models)} models",
-            caption="Areas are stacked: the height of each is the number of texts, by tenths of the difference "
-            "in weight, in which erasing the random word changed the prediction more (JSD).",
+            n=f"{below} of {total} texts of {plural(len(models), 'model')}",
+            caption="Texts in which erasing a random word changed the prediction more (JSD) than erasing the "
+            f"most attended one, by the difference of their weights in steps of {width:g}. Areas are stacked: "
+            "the height of each is its number of texts.",
             spec=specification(chart, 260),
-            keys=[Key(name, PALETTE[i % len(PALETTE)]) for i, name in enumerate(names)],
+            keys=[Key(name, PALETTE[i]) for i, name in enumerate(counts)],
         )
     ]
 
@@ -92,10 +113,10 @@ def whiskers(values: NDArray[np.float64]) -> tuple[float, float, float, float, f
     return lower, float(low), float(middle), float(high), upper
 
 
-def _boxes(models: Sequence[TextModel]) -> list[Figure]:
+def _boxes(survey: Survey) -> list[Figure]:
     data = []
     counts = []
-    for model in models:
+    for model in survey.retrained:
         fractions = model.fractions
         if not len(fractions["attention"]):
             continue
@@ -104,7 +125,7 @@ def _boxes(models: Sequence[TextModel]) -> list[Figure]:
             lower, low, middle, high, upper = whiskers(values)
             data.append(
                 {
-                    "model": model.name, "series": RANKINGS[ranking], "lower": lower, "low": low,
+                    "model": survey.named(model), "series": RANKINGS[ranking], "lower": lower, "low": low,
                     "median": middle, "high": high, "upper": upper,
                 }
             )  # fmt: skip
@@ -112,11 +133,11 @@ def _boxes(models: Sequence[TextModel]) -> list[Figure]:
         return []
     names = list(RANKINGS.values())
     base = alt.Chart(rows(data)).encode(
-        y=alt.Y("model:N", title=None, axis=alt.Axis(labelLimit=220)),
+        y=alt.Y("model:N", title=None, sort=None, axis=alt.Axis(labelLimit=220)),
         yOffset=alt.YOffset("series:N", sort=names),
         color=colour(names),
     )
-    x = alt.X("lower:Q", title="share of the words erased at the change", axis=alt.Axis(format="%"))
+    x = alt.X("lower:Q", title="share of words erased", axis=alt.Axis(format="%"))
     chart = alt.layer(
         base.mark_rule().encode(x=x, x2="upper:Q"),
         base.mark_bar(height=HEIGHT - 6).encode(x="low:Q", x2="high:Q"),

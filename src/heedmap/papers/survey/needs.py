@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.experiments.seed_intervals import mean_interval
+from heedmap.experiments.seed_intervals import bounded_interval
 from heedmap.papers.survey.numbers import SIGNED, SequenceModel, TextModel
 
 TASKS = {"copy": "copying", "dictionary": "translation", "translation": "translation"}
@@ -83,9 +83,9 @@ def _of_sequences(sequences: Sequence[SequenceModel]) -> list[Need]:
                 sequence_name(data),
                 [model.accuracy for model in learned],
                 [model.accuracy for model in uniform],
-                (float(np.mean(lost)), *mean_interval(lost)),
+                (float(np.mean(lost)), *bounded_interval(lost)),
                 learned[0].chance,
-                f"{learned[0].positions} target sub-words",
+                f"{learned[0].positions} sub-words",
             )
         )
     return found

@@ -17,19 +17,19 @@ import pyarrow as pa
 from heedmap.data.corpus import Corpus
 from heedmap.data.parallel import Parallel
 from heedmap.errors import InputError
+from heedmap.papers.kit.made_language import made_corpus
 from heedmap.papers.kit.parts import ABOUT, left_out, sizes
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.reproduction import Cell, Experiment, Modules, check_distinct
-from heedmap.papers.lu.made import made_corpus
+from heedmap.papers.survey.cells import TRANSLATION, cells
 from heedmap.papers.survey.numbers import model_of
-from heedmap.papers.survey.result import Survey, result
+from heedmap.papers.survey.result import result
 from heedmap.papers.survey.sequences import sequence_rows
-from heedmap.papers.survey.settings import SEQUENCES, SurveySettings
+from heedmap.papers.survey.settings import SurveySettings
+from heedmap.papers.survey.survey import Survey
 from heedmap.papers.survey.texts import text_rows
 from heedmap.runs.run_paths import Out
 from heedmap.training.sweep import processes
-
-TRANSLATION = "translation"
 
 
 @dataclass(frozen=True)
@@ -39,32 +39,6 @@ class Shared:
     settings: SurveySettings
     texts: Mapping[str, Corpus]
     sequences: Mapping[str, Parallel]
-
-
-def cells(settings: SurveySettings) -> list[Cell]:
-    """Return the cells: sequences, which are quick, then one data set after the other."""
-    kinds = [("softmax", size) for size in settings.sizes if "softmax" in settings.normalisers]
-    kinds += [(name, settings.sizes[0]) for name in settings.normalisers if name != "softmax"]
-    texts = [
-        Cell(
-            f"{name}-{encoder}-{normaliser}-{size}".replace("/", "-"),
-            {
-                "data": name, "encoder": encoder, "normaliser": normaliser, "size": size,
-                "retrained": (normaliser, size) == ("softmax", settings.sizes[0]),
-            },
-        )
-        for name in settings.names
-        for normaliser, size in kinds
-        for encoder in settings.encoders
-    ]  # fmt: skip
-    tasks = [*SEQUENCES, *([TRANSLATION] if settings.pairs else [])]
-    sequences = [
-        Cell(f"{task}-{attention}-{seed}", {"data": task, "attention": attention, "seed": seed})
-        for task in tasks
-        for seed in range(settings.seed, settings.seed + settings.seeds)
-        for attention in ("learned", "uniform")
-    ]
-    return [*sequences, *texts]
 
 
 def task_of(corpus: Corpus) -> str:

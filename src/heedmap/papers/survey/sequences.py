@@ -13,8 +13,8 @@ from heedmap.data.parallel import Parallel
 from heedmap.data.pieces import Pieces
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
 from heedmap.papers.kit.reproduction import Cell
+from heedmap.papers.kit.translating import TranslationObjective, accuracy
 from heedmap.papers.kit.translators import Encoded, sampled
-from heedmap.papers.snell.translation_task import TranslationObjective, accuracy
 from heedmap.papers.survey.settings import SurveySettings
 from heedmap.training.fit import fit
 from heedmap.training.objective import seeded

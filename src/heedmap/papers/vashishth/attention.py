@@ -18,6 +18,7 @@ from heedmap.counterfactual.permute import shuffled
 from heedmap.data.batches import Batch, Encoded, sorted_batches
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoder_decoder import EncoderDecoder
+from heedmap.papers.kit.translating import TranslationObjective
 from heedmap.papers.kit.translators import NO_TARGET, Translations
 from heedmap.papers.kit.translators import Encoded as EncodedPairs
 from heedmap.settings import TrainSettings
@@ -26,7 +27,6 @@ from heedmap.training.fit import fit
 from heedmap.training.objective import Objective
 
 AT_ONCE = 4096  # tokens of the sources that are read together
-MAX_NORM = 5.0
 
 
 def changed(
@@ -97,11 +97,8 @@ class Classification(AttentionObjective):
         return {"accuracy": text_accuracy(self.model, self.dev, self.attention, self.seed)}
 
 
-class Translating(Objective):
-    """Train a translator under an attention: mean cross entropy by Adam, gradients clipped."""
-
-    model: EncoderDecoder
-    max_norm = MAX_NORM
+class Translating(TranslationObjective):
+    """Train a translator under an attention; the best epoch is that of the accuracy on dev under the same."""
 
     def __init__(
         self,
@@ -109,12 +106,10 @@ class Translating(Objective):
         train: EncodedPairs,
         dev: EncodedPairs,
         attention: str,
-        learning_rate: float,
         **how: Any,
     ) -> None:
-        optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
-        super().__init__(model, optimizer, train.lengths, train.batch, **how)
-        self.dev, self.attention = dev, attention
+        super().__init__(model, train, dev, **how)
+        self.attention = attention
 
     def loss(self, model: nn.Module, batch: Translations) -> Float[Tensor, ""]:
         """Return the mean cross entropy of all target sub-words under the attention."""

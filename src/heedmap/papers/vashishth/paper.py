@@ -212,7 +212,7 @@ def _translator(
         splits["train"],
         splits["dev"],
         kind,
-        settings.learning_rate,
+        learning_rate=settings.learning_rate,
         epochs=settings.epochs,
         batch_size=settings.batch_size,
         seed=seed,
