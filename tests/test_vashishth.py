@@ -140,7 +140,7 @@ def test_the_word_of_a_claim_follows_from_the_costs(costs, expected):
 
 def test_a_claim_shows_the_intervals_that_decide_it():
     pairs = made({"pair": 0.003}, seeds=3)
-    _, claim, _ = result(pairs).claims
+    (claim,) = result(pairs).claims
     for way, line in zip(CHANGES, claim.numbers, strict=True):
         low, high = mean_interval(pairs.costs("pair", way), 1 - 0.05 / len(CHANGES))
         assert line.endswith(f"[{signed(low)}, {signed(high)}]")
