@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from heedmap.experiments.seed_intervals import mean_interval
-from heedmap.papers.kit.claims import NEITHER, Check, apart, judged, level_of
+from heedmap.experiments.seed_intervals import level_of, mean_interval
+from heedmap.papers.kit.claims import NEITHER, Check, apart, judged
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.result import Claim, Estimate
 from heedmap.papers.survey.needs import Need
