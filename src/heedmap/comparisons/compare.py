@@ -55,9 +55,8 @@ def compare(runs: Sequence[str | Path | Audit]) -> Comparison:
     maps_compared = map_differences(maps, map_pairs(len(ordered)))
     grouped = _by_row(rows, ids)
     settings = differing_settings(rows)
-    common = {
-        (i, j): len(_common([*grouped[i], *grouped[j]])) for i, j in compared_pairs(len(rows))
-    }
+    known = [{int(text) for run in row for text in run.ids} for row in grouped]
+    common = {(i, j): len(known[i] & known[j]) for i, j in compared_pairs(len(rows))}
     return Comparison(
         rows=rows,
         settings=settings,
@@ -67,7 +66,7 @@ def compare(runs: Sequence[str | Path | Audit]) -> Comparison:
         texts=shown_texts(ordered, pooled, ids, maps, maps_compared),
         notes=[
             *_notes_on_settings(rows, settings),
-            *_notes_on_texts(rows, grouped, common),
+            *_notes_on_texts(rows, [len(texts) for texts in known], common),
             *_notes_on_labels(ordered, pooled, ids),
         ],
         common=common,
@@ -78,11 +77,6 @@ def _by_row(rows: Sequence[Row], ids: Sequence[TextIds]) -> list[list[TextIds]]:
     """Return the text ids of each row's runs."""
     left = iter(ids)
     return [[next(left) for _ in row.runs] for row in rows]
-
-
-def _common(ids: Sequence[TextIds]) -> set[int]:
-    """Return the texts that all of these runs have."""
-    return set.intersection(*({*map(int, run.ids)} for run in ids))
 
 
 def _notes_on_settings(rows: Sequence[Row], settings: Sequence[DifferingSetting]) -> list[str]:
@@ -107,21 +101,17 @@ def _notes_on_settings(rows: Sequence[Row], settings: Sequence[DifferingSetting]
 
 
 def _notes_on_texts(
-    rows: Sequence[Row],
-    ids: Sequence[Sequence[TextIds]],
-    common: Mapping[tuple[int, int], int],
+    rows: Sequence[Row], sizes: Sequence[int], common: Mapping[tuple[int, int], int]
 ) -> list[str]:
     """Say which rows have the same texts, so that their differences are computed text by text."""
-    sizes = [min(len(run.ids) for run in row) for row in ids]
     notes = []
     for (i, j), count in common.items():
-        smaller = min(sizes[i], sizes[j])
         pair = f"{rows[i].letter} and {rows[j].letter}"
-        if count == max(len(run.ids) for run in (*ids[i], *ids[j])):
+        if count == sizes[i] == sizes[j]:
             notes.append(f"{pair} have the same {plural(count, 'text')}: paired intervals.")
             continue
         share = f"{pair} have {plural(count, 'text')} in common, of {sizes[i]} and {sizes[j]}"
-        if count >= LEAST_COMMON * smaller and count:
+        if count and count >= LEAST_COMMON * min(sizes[i], sizes[j]):
             notes.append(f"{share}: paired intervals, over these texts only.")
         else:
             notes.append(f"{share}: too few to pair, intervals as of independent samples.")

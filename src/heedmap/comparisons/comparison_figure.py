@@ -1,6 +1,7 @@
 """The picture of a comparison: a cell per row and question, level as colour and sign, number as text."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 import altair as alt
 
@@ -10,8 +11,8 @@ from heedmap.experiments.findings import COLOURS, SIGNS
 from heedmap.experiments.rounding import number
 from heedmap.report.charts import QUIET, Figure, Key, rows, specification
 
-HEIGHT = 24  # of a question, in pixels
-LABEL = 190  # pixels of a question's name
+HEIGHT = 28  # of a question, in pixels
+LETTERS = 26  # of a line of a question's name
 
 
 def answers_figure(compared: Sequence[Row], questions: Sequence[ComparedQuestion]) -> Figure:
@@ -19,29 +20,36 @@ def answers_figure(compared: Sequence[Row], questions: Sequence[ComparedQuestion
     colours = {str(level): colour for level, colour in COLOURS.items()} | {SEVERAL: QUIET}
     values = [
         {
-            "question": question.topic,
+            "question": _broken(question.topic),
             "row": row.letter,
             "name": row.name,
             "level": answer.level,
-            "text": f"{answer.sign} {number(answer.value)}" if answer.runs else "missing",
+            "text": f"{answer.sign} {number(answer.value)}" if answer.asked else "missing",
             "measure": question.finding.measure,
         }
         for question in questions
         for row, answer in zip(compared, question.answers, strict=True)
     ]
-    topics = list(dict.fromkeys(question.topic for question in questions))
+    topics = list(dict.fromkeys(value["question"] for value in values))
     letters = [row.letter for row in compared]
     base = alt.Chart(rows(values)).encode(
         x=alt.X("row:N", title=None, sort=letters, axis=alt.Axis(orient="top", labelAngle=0)),
-        y=alt.Y("question:N", title=None, sort=topics, axis=alt.Axis(labelLimit=LABEL)),
+        y=alt.Y(
+            "question:N",
+            title=None,
+            sort=topics,
+            axis=alt.Axis(labelExpr=r"split(datum.label, '\n')"),
+        ),
         tooltip=["question:N", "name:N", "level:N", "text:N", "measure:N"],
     )
-    cells = base.mark_rect(fillOpacity=0.45).encode(
+    quiet = alt.datum.level == "for comparison"
+    cells = base.mark_rect().encode(
+        fillOpacity=alt.condition(quiet, alt.value(0.15), alt.value(0.5)),
         color=alt.Color(
             "level:N",
             scale=alt.Scale(domain=[*colours, "missing"], range=[*colours.values(), "transparent"]),
             legend=None,
-        )
+        ),
     )
     shown = {value["level"] for value in values}
     signs = {**{str(level): sign for level, sign in SIGNS.items()}, SEVERAL: "≠"}
@@ -60,3 +68,8 @@ def answers_figure(compared: Sequence[Row], questions: Sequence[ComparedQuestion
             if level in shown
         ],
     )  # fmt: skip
+
+
+def _broken(topic: str) -> str:
+    """Break a question's name into two lines where it is long."""
+    return "\n".join(wrap(topic, LETTERS, max_lines=2, placeholder=" …"))

@@ -1,10 +1,11 @@
 """Differences between rows, question by question, with intervals that hold for all of them together.
 
 Where two rows have the same texts, the difference is computed per text, and its interval is over texts: what
-makes a text hard for both cancels out. A text's number is the mean over a row's seeds. Of a ratio of sums R it
-is the linearised R + (numerator − R · denominator) / mean denominator (Cochran 1977, 6.3), whose mean is R. Of
-medians it is the median of the differences. Otherwise the interval of a difference is made of those of both
-rows (MOVER, Zou & Donner 2008); runs of one row on different texts count as independent.
+makes a text hard for both cancels out. A text's number is the mean over those of a row's seeds that have it. Of
+a ratio of sums R, numerators and denominators are averaged, and the text's number is the linearised
+R + (numerator − R · denominator) / mean denominator (Cochran 1977, 6.3), whose mean is R. Of medians the
+difference is the median of the texts' differences. Otherwise the interval of a difference is made of those of
+both rows (MOVER, Zou & Donner 2008); runs of one row on different texts count as independent.
 """
 
 import math
@@ -154,19 +155,16 @@ def _difference(
     lower: Sequence[RunNumbers],
     tail: float,
 ) -> Difference:
-    runs = [*upper, *lower]
-    ids = [run.texts.ids[run.is_known] for run in runs]
-    common = ids[0]
-    for others in ids[1:]:
-        common = np.intersect1d(common, others)
-    smaller = min(map(len, ids))
-    statistic = runs[0].numbers.statistic
+    known, others = _known_ids(upper), _known_ids(lower)
+    common = np.intersect1d(known, others)
+    smaller = min(len(known), len(others))
+    statistic = upper[0].numbers.statistic
     paired = len(common) >= max(FEWEST[statistic], LEAST_COMMON * smaller)
     if paired:
         value, (low, high), strict, distinct = _paired(upper, lower, common, tail)
     else:
         value, (low, high), strict = _unpaired(upper, lower, tail)
-        distinct = min(len(np.unique(run.texts.texts[run.is_known])) for run in runs)
+        distinct = min(len(np.unique(run.texts.texts[run.is_known])) for run in (*upper, *lower))
     if not math.isfinite(low):
         strict = intervals.NONE
     return Difference(
@@ -176,6 +174,11 @@ def _difference(
         seeds_apart=_seeds_apart(upper, lower),
         no_interval="" if math.isfinite(low) else intervals.why_none(distinct, statistic),
     )  # fmt: skip
+
+
+def _known_ids(runs: Sequence[RunNumbers]) -> NDArray[np.int64]:
+    """Return the texts of which one of the runs has the number."""
+    return np.unique(np.concatenate([run.texts.ids[run.is_known] for run in runs]))
 
 
 def _seeds_apart(upper: Sequence[RunNumbers], lower: Sequence[RunNumbers]) -> bool | None:
@@ -190,7 +193,7 @@ def _paired(
 ) -> tuple[float, Interval, Interval, int]:
     """Return the difference on the common texts, its two intervals, and the number of distinct texts."""
     change = _mean_number(upper, common) - _mean_number(lower, common)
-    clusters = upper[0].texts.texts[_rows_of(upper[0], common)]
+    clusters = _clusters(upper, common)
     distinct = len(np.unique(clusters))
     numbers = upper[0].numbers
     if numbers.statistic == "median":
@@ -204,25 +207,39 @@ def _paired(
     return float(change.mean()), both[0], both[1], distinct
 
 
-def _rows_of(run: RunNumbers, common: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows of the texts `common`, in their order."""
-    order = np.argsort(run.texts.ids)
-    return np.asarray(order[np.searchsorted(run.texts.ids[order], common)])
+def _clusters(runs: Sequence[RunNumbers], common: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of the distinct texts among `common`."""
+    text_of = {
+        i: text for run in runs for i, text in zip(*map(np.ndarray.tolist, run.texts), strict=True)
+    }
+    return np.array([text_of[i] for i in common.tolist()], dtype=np.int64)
 
 
 def _mean_number(runs: Sequence[RunNumbers], common: NDArray[np.int64]) -> Numbers:
-    """Return each common text's number, the mean over the runs."""
-    numbers = []
-    for run in runs:
-        rows = _rows_of(run, common)
-        values = run.numbers.values[rows]
-        if run.numbers.denominators is not None:
-            denominators = run.numbers.denominators[rows]
-            whole = denominators.sum()
-            ratio = values.sum() / whole if whole > 0 else math.nan
-            values = ratio + (values - ratio * denominators) / (whole / len(rows) or math.nan)
-        numbers.append(values)
-    return np.asarray(np.mean(numbers, axis=0))
+    """Return each common text's number, the mean over the runs that have it."""
+    values = _averaged(runs, common, [run.numbers.values for run in runs])
+    of_ratio = [run.numbers.denominators for run in runs if run.numbers.denominators is not None]
+    if not of_ratio:
+        return values
+    denominators = _averaged(runs, common, of_ratio)
+    whole = denominators.sum()
+    if not whole > 0:
+        return np.full(len(common), math.nan)
+    ratio = values.sum() / whole
+    return np.asarray(ratio + (values - ratio * denominators) / (whole / len(common)))
+
+
+def _averaged(
+    runs: Sequence[RunNumbers], common: NDArray[np.int64], columns: Sequence[Numbers]
+) -> Numbers:
+    """Return the mean of the runs' columns for each common text."""
+    total, count = np.zeros(len(common)), np.zeros(len(common))
+    for run, column in zip(runs, columns, strict=True):
+        rows = np.flatnonzero(run.is_known & np.isin(run.texts.ids, common))
+        places = np.searchsorted(common, run.texts.ids[rows])
+        total[places] += column[rows]
+        count[places] += 1
+    return np.asarray(total / count)
 
 
 def _unpaired(

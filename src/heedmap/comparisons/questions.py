@@ -21,7 +21,8 @@ NO_NUMBERS = "the package that asks it keeps no number per text"
 class Answer:
     """One row's answer to a question: the mean over its runs, and the range where there are several.
 
-    `level` is that of all runs, or SEVERAL. `missing` counts the runs that lack the question.
+    `level` is that of all runs, or SEVERAL. `asked` counts the runs that have the question, `defined` those in
+    which it has a number, of `runs` in all. `n` is the smallest number of texts.
     """
 
     value: float
@@ -29,20 +30,21 @@ class Answer:
     highest: float
     level: str
     runs: int
-    missing: int
+    asked: int
+    defined: int
     n: int
 
     @property
     def text(self) -> str:
         """Sign, number and range over seeds."""
-        if not self.runs:
+        if not self.asked:
             return "missing"
-        if self.runs == 1 or not math.isfinite(self.lowest):
-            spread = ""
-        else:
-            spread = f" ({number(self.lowest)} to {number(self.highest)})"
-        lacking = f", missing in {self.missing} seeds" if self.missing else ""
-        return f"{self.sign} {number(self.value)}{spread}{lacking}"
+        if not self.defined:
+            return f"{self.sign} undefined"
+        several = self.defined > 1
+        spread = f" ({number(self.lowest)} to {number(self.highest)})" if several else ""
+        part = f", in {self.defined} of {self.runs} seeds" if self.defined < self.runs else ""
+        return f"{self.sign} {number(self.value)}{spread}{part}"
 
     @property
     def sign(self) -> str:
@@ -117,7 +119,7 @@ def _is_same_measure(rows: Sequence[Row], key: str) -> bool:
 def _numbers(
     rows: Sequence[Row], texts: Sequence[Sequence[TextIds]], keys: Sequence[str]
 ) -> dict[str, list[list[RunNumbers] | None]]:
-    """Return by question the numbers per text of each row's runs; None where one lacks them or all are NaN."""
+    """Return by question the numbers per text of each row's runs that have any; None where no run has."""
     tables = [
         [
             numbers_by_finding(
@@ -141,8 +143,7 @@ def _numbers(
                 for table, ids in zip(run_tables, run_texts, strict=True)
                 if key in table
             ]
-            is_whole = len(runs) == len(run_tables) and all(run.is_known.any() for run in runs)
-            numbers[key].append(runs if is_whole else None)
+            numbers[key].append([run for run in runs if run.is_known.any()] or None)
     return numbers
 
 
@@ -155,8 +156,9 @@ def _answer(row: Row, key: str) -> Answer:
         lowest=min(values, default=math.nan),
         highest=max(values, default=math.nan),
         level=levels.pop() if len(levels) == 1 else SEVERAL if levels else "missing",
-        runs=len(findings),
-        missing=len(row.runs) - len(findings),
+        runs=len(row.runs),
+        asked=len(findings),
+        defined=len(values),
         n=min((finding.n for finding in findings), default=0),
     )
 
@@ -169,12 +171,9 @@ def _sentence(
     is_same_measure: bool,
 ) -> str:
     """Say which differences are certain, which are not, and where there is nothing to compare."""
-    missing = [row.letter for row, answer in zip(rows, answers, strict=True) if answer.missing]
-    undefined = [
-        row.letter
-        for row, answer in zip(rows, answers, strict=True)
-        if answer.runs and not math.isfinite(answer.value)
-    ]
+    named = [(row.letter, answer) for row, answer in zip(rows, answers, strict=True)]
+    missing = [letter for letter, answer in named if not answer.asked]
+    undefined = [letter for letter, answer in named if answer.asked and not answer.defined]
     parts = []
     if not is_same_measure:
         measures = {
@@ -185,7 +184,9 @@ def _sentence(
     certain = [difference for difference in found if difference.certain]
     parts += _listed("Certain", [_said(rows, difference) for difference in certain])
     uncertain = [difference for difference in found if not difference.certain]
-    if len(uncertain) == 1:
+    if len(uncertain) > 1 and not certain:
+        parts.append("No certain difference.")
+    elif len(uncertain) == 1:
         parts += _listed("Not certain", [_said(rows, difference) for difference in uncertain])
     else:
         pairs = [
