@@ -105,6 +105,8 @@ def _notes_on_texts(
 ) -> list[str]:
     """Say which rows have the same texts, so that their differences are computed text by text."""
     notes = []
+    if all(count == sizes[i] == sizes[j] for (i, j), count in common.items()):
+        return [f"All rows have the same {plural(sizes[0], 'text')}: paired intervals."]
     for (i, j), count in common.items():
         pair = f"{rows[i].letter} and {rows[j].letter}"
         if count == sizes[i] == sizes[j]:

@@ -12,8 +12,6 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.listing import list_runs
 from heedmap.terminal.output import remark, some_of
 
-TAKES = "compare takes audited runs, and reproductions and debates that keep audited runs"
-
 
 @dataclass(frozen=True)
 class NamedAudit:
@@ -68,7 +66,8 @@ def _audited_below(root: Path) -> list[Path]:
     audited = [run.path for run in runs if run.report.exists()]
     if not audited:
         raise InputError(
-            f"{root}: a reproduction without audited runs, {TAKES}; open its result.html instead"
+            f"{root}: expected a reproduction that keeps audited runs, as Jain & Wallace's or a debate does, "
+            "got one without any; open its result.html instead"
         )
     if left := [run.path.relative_to(root) for run in runs if run.path not in audited]:
         remark(f"{root}: not audited to the end, left out: {some_of(left)}")
