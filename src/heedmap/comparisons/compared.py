@@ -1,18 +1,11 @@
 """The result of comparing runs, to look at and to save."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedmap.comparisons.differing_settings import DifferingSetting
 from heedmap.comparisons.map_differences import MapDifferences
 from heedmap.comparisons.questions import ComparedQuestion
-from heedmap.comparisons.seed_rows import Row
-from heedmap.comparisons.shown_texts import ShownTexts
-from heedmap.comparisons.sources import NamedAudit
-from heedmap.comparisons.verdicts import RowVerdict, together
+from heedmap.comparisons.side_by_side import MOST_DIFFERENT, SideBySide
 from heedmap.errors import InputError, MissingError
 from heedmap.files.storage import write_atomically
 from heedmap.terminal.html import escaped, html_table
@@ -22,37 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
-MOST_DIFFERENT = 5  # texts of two runs in --json and in the page's table
 
 
-@dataclass(frozen=True, repr=False)
-class Comparison:
-    """Runs side by side.
-
-    Attributes:
-        rows: the runs by setting, those of several seeds together.
-        settings: the settings that differ, with a text per row.
-        questions: each question's numbers, levels and differences, by row, and a sentence.
-        verdicts: the bottom lines by row.
-        maps: how far the maps of every two runs are apart, text by text.
-        texts: the texts that the page draws.
-        notes: what to know before comparing: other audit settings, other labels, other texts.
-        common: how many texts the runs of two rows share, by the rows' indices.
-    """
-
-    rows: Sequence[Row]
-    settings: Sequence[DifferingSetting]
-    questions: Sequence[ComparedQuestion]
-    verdicts: Sequence[RowVerdict]
-    maps: Sequence[MapDifferences]
-    texts: ShownTexts
-    notes: Sequence[str]
-    common: Mapping[tuple[int, int], int]
-
-    @cached_property
-    def runs(self) -> list[NamedAudit]:
-        """All runs, in the order of the rows."""
-        return [run for row in self.rows for run in row.runs]
+class Comparison(SideBySide):
+    """Runs side by side, to look at and to save."""
 
     def __repr__(self) -> str:
         lines = [
@@ -60,18 +26,6 @@ class Comparison:
             for row, verdict in zip(self.rows, self.verdicts, strict=True)
         ]
         return "\n".join([f"Comparison of {len(self.runs)} runs: {self.summary}", *lines])
-
-    @property
-    def summary(self) -> str:
-        """The verdicts together, and in how many questions a difference is certain."""
-        certain = sum(
-            any(difference.certain for difference in question.differences)
-            for question in self.questions
-        )
-        return (
-            f"{together(self.rows, self.verdicts)} {certain} of {len(self.questions)} questions have a certain "
-            "difference."
-        )
 
     def _repr_html_(self) -> str:
         head = ["question", *(row.title for row in self.rows), "differences"]

@@ -4,11 +4,11 @@ from math import isfinite
 
 from markupsafe import Markup
 
-from heedmap.comparisons.compared import MOST_DIFFERENT, Comparison
 from heedmap.comparisons.comparison_figure import answers_figure
 from heedmap.comparisons.differences import Difference
 from heedmap.comparisons.map_differences import MapDifferences
 from heedmap.comparisons.maps_script import MAPS
+from heedmap.comparisons.side_by_side import MOST_DIFFERENT, SideBySide
 from heedmap.experiments.findings import SIGNS
 from heedmap.experiments.rounding import number
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
@@ -16,7 +16,7 @@ from heedmap.report.templates import environment
 from heedmap.report.wording import counts, model_text, plural, source_text
 
 
-def page(comparison: Comparison) -> str:
+def page(comparison: SideBySide) -> str:
     """Render the page. The same comparison gives the same bytes; all text from the data is escaped."""
     figure = answers_figure(comparison.rows, comparison.questions)
     template = environment().get_template("comparison.html")
@@ -51,7 +51,7 @@ def page(comparison: Comparison) -> str:
     )
 
 
-def _difference(comparison: Comparison, topic: str, difference: Difference) -> tuple[str, ...]:
+def _difference(comparison: SideBySide, topic: str, difference: Difference) -> tuple[str, ...]:
     """Return the cells of a difference: what, of whom, both intervals, its texts and the word."""
     letters = (comparison.rows[i].letter for i in (difference.first, difference.second))
     ends = [(difference.low, difference.high), (difference.strict_low, difference.strict_high)]
@@ -66,7 +66,7 @@ def _difference(comparison: Comparison, topic: str, difference: Difference) -> t
     )
 
 
-def _pair(comparison: Comparison, pair: MapDifferences) -> dict[str, object]:
+def _pair(comparison: SideBySide, pair: MapDifferences) -> dict[str, object]:
     """Return what the page says of two runs' maps."""
     names = {text["id"]: text["name"] for text in comparison.texts.texts}
     return {
