@@ -523,6 +523,15 @@ def test_other_classes_are_said():
     assert any("classes differ" in note for note in compare([make_audit(n=24), three]).notes)
 
 
+def test_a_model_that_names_its_classes_otherwise_has_those_of_the_data():
+    first, other = audits(data={"classes": ("a<b", "plain")}, fingerprint="1" * 16)
+    first = distinct(make_audit(n=24))
+    got = compare([first, replace(other, classes=["class0", "class1"])])
+    assert not any("classes" in s.name for s in got.settings)
+    assert not any("label" in note or "classes" in note for note in got.notes)
+    assert {r["predicted"] for t in got.texts.texts for r in t["runs"] if r} <= {"a<b", "plain"}
+
+
 # --- what is shown ------------------------------------------------------------------------------------------
 
 

@@ -128,6 +128,6 @@ def _notes_on_labels(
     for run, table, run_ids in zip(runs, pooled, ids, strict=True):
         for text, label in zip(run_ids.ids.tolist(), table["label"].to_pylist(), strict=True):
             if label is not None and np.isfinite(label):
-                labels.setdefault(text, set()).add(run.audit.classes[int(label)])
+                labels.setdefault(text, set()).add(run.classes[int(label)])
     count = sum(len(names) > 1 for names in labels.values())
     return [f"{plural(count, 'text')} with another label in another run."] if count else []

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from heedmap.comparisons.seed_rows import Row
+from heedmap.comparisons.sources import NamedAudit
 from heedmap.report.wording import source_text
-from heedmap.runs.audited import Audit
 
 HASHES = {"fingerprint": "data texts (hash)", "model.weights": "model weights (hash)"}
 UNSHOWN = ("version",)
@@ -22,7 +22,7 @@ class DifferingSetting(NamedTuple):
 
 def differing_settings(rows: Sequence[Row]) -> list[DifferingSetting]:
     """Return every setting that differs among the runs, in the order of data, model, training and audit."""
-    flat = [[_described(run.audit) for run in row.runs] for row in rows]
+    flat = [[_described(run) for run in row.runs] for row in rows]
     names = dict.fromkeys(name for row in flat for run in row for name in run)
     differing = []
     for name in sorted(names, key=_section):
@@ -32,9 +32,9 @@ def differing_settings(rows: Sequence[Row]) -> list[DifferingSetting]:
     return differing
 
 
-def _described(audit: Audit) -> dict[str, str]:
+def _described(run: NamedAudit) -> dict[str, str]:
     """Return all settings as texts, and the facts that say what was audited."""
-    described = {}
+    audit, described = run.audit, {}
     for name, value in audit.settings.flat().items():
         if name in UNSHOWN or value is None:
             continue
@@ -43,7 +43,7 @@ def _described(audit: Audit) -> dict[str, str]:
             text = source_text(text)
         shown = HASHES.get(name, name.replace(".", " ", 1).replace("_", " "))
         described[shown] = text[:SHORT] if name in HASHES else text
-    described["data classes"] = ", ".join(audit.classes)
+    described["data classes"] = ", ".join(run.classes)
     described["audit texts"] = str(audit.about.get("audited", "–"))
     return described
 

@@ -102,7 +102,7 @@ def _reading(
     heat_map: TextMap | None,
 ) -> dict[str, Any]:
     """Return how a run reads a text; without a map where its windows have one each."""
-    classes = run.audit.classes
+    classes = run.classes
     label, predicted = columns["label"][row], columns["predicted"][row]
     probability = float(columns["probabilities"][row][predicted])
     reading = {

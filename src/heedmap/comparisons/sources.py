@@ -20,6 +20,11 @@ class NamedAudit:
     name: str
     audit: Audit
 
+    @property
+    def classes(self) -> Sequence[str]:
+        """The classes by the names that the data give them, where a model has others."""
+        return self.audit.settings.data.classes or self.audit.classes
+
 
 def named_audits(sources: Sequence[str | Path | Audit]) -> list[NamedAudit]:
     """Open every source; a folder of a reproduction stands for the audited runs in it.
