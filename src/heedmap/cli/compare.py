@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json
 from heedmap.terminal.output import say
+from heedmap.terminal.progress import working
 
 PAGE = Path("compare.html")
 
@@ -22,7 +24,9 @@ def compare_command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="File of the page. [compare.html; none with --json]"),
+        typer.Option(
+            "--out", help="File of the page. [compare.html; none with --json]", parser=opt.file
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -35,9 +39,10 @@ def compare_command(
     from heedmap.comparisons.compared import page_path
 
     path = page_path(out or PAGE)  # a wrong name is refused before anything is read
-    comparison = compare(folders or [])
-    if out is not None or not as_json:
-        comparison.save(path)
+    with working("comparing the runs"):
+        comparison = compare(folders or [])
+        if out is not None or not as_json:
+            comparison.save(path)
     if as_json:
         print_json(comparison.to_json())
         return

@@ -12,6 +12,7 @@ from heedmap.experiments.rounding import number
 from heedmap.report.charts import QUIET, Figure, Key, rows, specification
 
 HEIGHT = 28  # of a question, in pixels
+WIDTH = 54  # of a row
 LETTERS = 26  # of a line of a question's name
 
 
@@ -53,6 +54,9 @@ def answers_figure(compared: Sequence[Row], questions: Sequence[ComparedQuestion
     )
     shown = {value["level"] for value in values}
     signs = {**{str(level): sign for level, sign in SIGNS.items()}, SEVERAL: "≠"}
+    layers = alt.layer(cells, base.mark_text().encode(text="text:N"))
+    # Of a fixed width per row, so that numbers never overlap: many rows scroll.
+    spec = specification(layers, HEIGHT * len(topics)) | {"width": {"step": WIDTH}}
     return Figure(
         key="answers",
         title="Every row's answer to every question",
@@ -61,13 +65,13 @@ def answers_figure(compared: Sequence[Row], questions: Sequence[ComparedQuestion
             "A cell shows the level by sign and colour, and the number, over seeds their mean. Numbers of "
             "different questions have different scales; only a level says for or against a map."
         ),
-        spec=specification(alt.layer(cells, base.mark_text().encode(text="text:N")), HEIGHT * len(topics) + 24),
+        spec=spec,
         keys=[
             Key(f"{signs[level]} {level}", colour)
             for level, colour in colours.items()
             if level in shown
         ],
-    )  # fmt: skip
+    )
 
 
 def _broken(topic: str) -> str:
