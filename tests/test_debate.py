@@ -12,9 +12,10 @@ from heedmap.debates import debate as debates
 from heedmap.debates import parts, result
 from heedmap.debates.forbidden import most_telling
 from heedmap.errors import InputError
+from heedmap.experiments.seed_intervals import level_of
 from heedmap.papers.jain_wallace.claims import interval
 from heedmap.papers.jain_wallace.lines import Line
-from heedmap.papers.kit.claims import FALLS, SURVIVES, UNDECIDED, Check, apart, judged, level_of
+from heedmap.papers.kit.claims import FALLS, SURVIVES, UNDECIDED, Check, apart, judged
 from heedmap.papers.kit.debate_part import DebateInput, Part
 from heedmap.papers.kit.learned import Learned, accuracy
 from heedmap.papers.kit.result import Estimate, Result, Table

@@ -289,3 +289,31 @@ def test_repeated_texts_do_not_make_intervals_shorter(name):
 def test_the_percentile_bootstrap_held_them_less_often(name, most):
     (population,) = (one for one in POPULATIONS if one.name == name)
     assert coverage(population, 20, REPEATS)[0] < most
+
+
+# --- a smaller tail, where several intervals must hold together ---------------------------------------------
+
+
+@pytest.mark.parametrize("name", WITH_CLUSTERS)
+def test_the_smaller_the_tail_the_wider_the_interval(name):
+    values = np.random.default_rng(0).random(60)
+    values = (values < 0.3) * 1.0 if name == "share" else values
+    bounds = {"bounds": UNIT} if name == "mean" else {}
+    function = {"share": of_share, "mean": of_mean, "median": of_median, "ratio": of_mean}[name]
+    low, high = function(values, **bounds)
+    assert function(values, **bounds, tail=0.025) == (low, high)
+    for tail in (0.01, 0.001, 1e-5):
+        lower, higher = function(values, **bounds, tail=tail)
+        assert lower < low < high < higher
+        low, high = lower, higher
+
+
+def test_a_share_with_a_smaller_tail_is_clopper_and_pearsons_at_that_level():
+    wanted = stats.binomtest(7, 30).proportion_ci(confidence_level=0.998, method="exact")
+    assert of_share(zeros_and_ones(7, 30), tail=0.001) == pytest.approx((wanted.low, wanted.high))
+
+
+def test_of_many_values_of_a_normal_distribution_it_is_students_at_that_level():
+    values = np.random.default_rng(0).normal(size=400)
+    wanted = stats.t.interval(0.998, 399, values.mean(), values.std(ddof=1) / 20)
+    assert of_mean(values, tail=0.001) == pytest.approx(wanted, abs=0.02)

@@ -15,6 +15,7 @@ from heedmap.runs.defaults import register as _register
 
 if TYPE_CHECKING:
     from heedmap.calibration.calibrate import calibrate
+    from heedmap.comparisons.compare import compare
     from heedmap.data.corpus import Corpus, Split
     from heedmap.data.load import load
     from heedmap.errors import InputError
@@ -41,6 +42,7 @@ _HOMES = {
     "Audit": "runs.audited",
     "audit": "runs.audit",
     "calibrate": "calibration.calibrate",
+    "compare": "comparisons.compare",
     "check": "runs.check",
     "debate": "debates.debate",
     "check_adversary": "runs.check_adversary",
@@ -69,6 +71,7 @@ __all__ = [
     "calibrate",
     "check",
     "check_adversary",
+    "compare",
     "debate",
     "explain",
     "fine_tune",

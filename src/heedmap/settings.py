@@ -83,9 +83,13 @@ class Settings(BaseModel):
                 said = "expected letters in UTF-8; give the file or the folder another name"
             raise InputError(f"{name} = {problem['input']!r}: {said}") from error
 
+    def flat(self) -> dict[str, Any]:
+        """Return all settings by name, those of a part as `part.name`, as values of JSON."""
+        return _flat(self.model_dump(mode="json"))
+
     def difference(self, settings: Self) -> list[str]:
         """Return `name: mine -> other's` for every setting that differs."""
-        mine, theirs = _flat(self.model_dump(mode="json")), _flat(settings.model_dump(mode="json"))
+        mine, theirs = self.flat(), settings.flat()
         names = sorted(mine.keys() | theirs.keys())
         return [
             f"{name}: {mine.get(name)!r} -> {theirs.get(name)!r}"

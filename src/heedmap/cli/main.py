@@ -17,6 +17,7 @@ import typer
 from heedmap.cli.audit import AuditCommand, audit_command
 from heedmap.cli.calibrate import calibrate_command
 from heedmap.cli.check import check_command, support_command
+from heedmap.cli.compare import compare_command
 from heedmap.cli.debate import debate_command
 from heedmap.cli.eraser import eraser_command
 from heedmap.cli.explain import explain_command
@@ -62,6 +63,9 @@ add_command(app, "retrain", retrain_command, cls=RetrainCommand, examples=(
 ))  # fmt: skip
 add_command(app, "report", report_command, examples=("heedmap report runs/mine",))
 add_command(app, "list", list_command, examples=("heedmap list", "heedmap list --json"), memory=0.7)
+add_command(app, "compare", compare_command, examples=(
+    "heedmap compare runs/lstm runs/cnn", "heedmap compare runs/seed0 runs/seed1 --out seeds.html",
+))  # fmt: skip
 add_command(app, "calibrate", calibrate_command, examples=(
     "heedmap calibrate", "heedmap calibrate --data reviews.csv",
 ))  # fmt: skip

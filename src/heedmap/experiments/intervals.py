@@ -1,5 +1,7 @@
 """95 % intervals over texts, for one trained model. They do not hold the spread between training seeds.
 
+Where one of several numbers may be called certain, `tail` is smaller (`seed_intervals.level_of`).
+
 A text that occurs several times is one observation: its occurrences are a cluster and stay together.
 `clusters` numbers the text of each value (`heedmap.experiments.repeats`); None: all texts are distinct.
 Each function returns (low, high), both NaN where there is no interval; `why_none` says why. Their coverage
@@ -29,7 +31,7 @@ UNSEEN = 0.05  # texts at the bound, assumed besides those that differ from the 
 ROUNDING = 1e-9  # relative; less is equal
 
 
-def of_share(values: Values, clusters: Clusters = None) -> Interval:
+def of_share(values: Values, clusters: Clusters = None, tail: float = TAIL) -> Interval:
     """Return Clopper and Pearson's interval for the mean of values 0 and 1.
 
     It holds the share at least 95 times of 100, whatever the share and n. Wilson's holds it so often on average
@@ -42,17 +44,21 @@ def of_share(values: Values, clusters: Clusters = None) -> Interval:
     if not len(values):
         return NONE
     sizes = _sums(np.ones(len(values)), clusters)
-    return _binomial(float(values.mean()), _effective(sizes))
+    return _binomial(float(values.mean()), _effective(sizes), tail)
 
 
 def of_mean(
-    values: Values, clusters: Clusters = None, seed: int = 0, bounds: Interval = UNBOUNDED
+    values: Values,
+    clusters: Clusters = None,
+    seed: int = 0,
+    bounds: Interval = UNBOUNDED,
+    tail: float = TAIL,
 ) -> Interval:
     """Return the interval of the mean of values that lie within `bounds`.
 
     The mean of texts with repetitions is a ratio of sums, of values and of occurrences: see `of_ratio`.
     """
-    return of_ratio(values, np.ones(len(values)), clusters, seed, bounds)
+    return of_ratio(values, np.ones(len(values)), clusters, seed, bounds, tail)
 
 
 def of_ratio(
@@ -61,6 +67,7 @@ def of_ratio(
     clusters: Clusters = None,
     seed: int = 0,
     bounds: Interval = UNBOUNDED,
+    tail: float = TAIL,
 ) -> Interval:
     """Return the interval of Σ numerator / Σ denominator, paired per text; denominators are not negative.
 
@@ -72,13 +79,14 @@ def of_ratio(
     above, below = _sums(numerator, clusters), _sums(denominator, clusters)
     if len(above) < FEWEST["ratio"] or not below.sum() > 0:
         return NONE
-    interval = _around_the_commonest(above, below, bounds)
-    low, high = interval or _studentised(above, below, np.random.default_rng([seed, len(above)]))
+    interval = _around_the_commonest(above, below, bounds, tail)
+    rng = np.random.default_rng([seed, len(above)])
+    low, high = interval or _studentised(above, below, rng, tail)
     low, high = max(low, bounds[0]), min(high, bounds[1])
     return (low, high) if math.isfinite(low) and math.isfinite(high) else NONE
 
 
-def of_median(values: Values, clusters: Clusters = None) -> Interval:
+def of_median(values: Values, clusters: Clusters = None, tail: float = TAIL) -> Interval:
     """Return two order statistics around the median: exact by the binomial, whatever the distribution.
 
     With repeated texts, the same shares of the weighted distribution, with Kish's effective n (Woodruff 1952).
@@ -87,7 +95,7 @@ def of_median(values: Values, clusters: Clusters = None) -> Interval:
     if len(sizes) < FEWEST["median"]:
         return NONE
     count = math.floor(_effective(sizes) * (1 + ROUNDING))
-    rank = int(stats.binom.ppf(TAIL, count, 0.5))  # the rank-th smallest and the rank-th largest
+    rank = int(stats.binom.ppf(tail, count, 0.5))  # the rank-th smallest and the rank-th largest
     if rank < 1:
         return NONE
     ordered = np.sort(values)
@@ -124,16 +132,20 @@ def _effective(weights: Values) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _binomial(share: float, n: float) -> Interval:
+def _binomial(share: float, n: float, tail: float) -> Interval:
     """Return Clopper and Pearson's interval for a share of n, where n need not be a whole number."""
     count = min(max(share, 0.0), 1.0) * n
-    low = float(stats.beta.ppf(TAIL, count, n - count + 1)) if share > ROUNDING else 0.0
-    high = float(stats.beta.isf(TAIL, count + 1, n - count)) if share < 1 - ROUNDING else 1.0
+    low = float(stats.beta.ppf(tail, count, n - count + 1)) if share > ROUNDING else 0.0
+    high = float(stats.beta.isf(tail, count + 1, n - count)) if share < 1 - ROUNDING else 1.0
     return low, high
 
 
-def _studentised(above: Values, below: Values, rng: np.random.Generator) -> Interval:
-    """Return the bootstrap-t interval: the quantiles of (θ* − θ) / s* stand for those of (θ − θ₀) / s."""
+def _studentised(above: Values, below: Values, rng: np.random.Generator, tail: float) -> Interval:
+    """Return the bootstrap-t interval: the quantiles of (θ* − θ) / s* stand for those of (θ − θ₀) / s.
+
+    The resamples are too few for a tail below TAIL: there the quantiles at TAIL are stretched as Student's are,
+    by t(tail) / t(TAIL), so that a stricter interval always contains the 95 % one.
+    """
     n, ratio = len(above), above.sum() / below.sum()
     residuals = above - ratio * below
     error = _error(residuals, below)
@@ -152,7 +164,8 @@ def _studentised(above: Values, below: Values, rng: np.random.Generator) -> Inte
     # A resample without spread is infinitely far, or where it also has the same ratio, not at all.
     t = np.nan_to_num(np.concatenate(statistics), nan=0.0, posinf=math.inf, neginf=-math.inf)
     lowest, highest = np.quantile(t, [TAIL, 1 - TAIL], method="inverted_cdf")
-    return float(ratio - highest * error), float(ratio - lowest * error)
+    stretch = 1.0 if tail == TAIL else float(stats.t.isf(tail, n - 1) / stats.t.isf(TAIL, n - 1))
+    return float(ratio - stretch * highest * error), float(ratio - stretch * lowest * error)
 
 
 def _error(residuals: Values, below: Values) -> Values:
@@ -161,7 +174,9 @@ def _error(residuals: Values, below: Values) -> Values:
     return np.asarray(np.sqrt((residuals**2).sum(-1) * n / (n - 1)) / below.sum(-1))
 
 
-def _around_the_commonest(above: Values, below: Values, bounds: Interval) -> Interval | None:
+def _around_the_commonest(
+    above: Values, below: Values, bounds: Interval, tail: float
+) -> Interval | None:
     """Return the interval for ratios of which many are equal; None where they are not.
 
     The mean is the commonest value, plus the mean excess over it, minus the mean deficit. Either is a mean μ
@@ -181,8 +196,12 @@ def _around_the_commonest(above: Values, below: Values, bounds: Interval) -> Int
         return None
     ratios = np.clip(ratios, *bounds)
     commonest = float(ratios[shares.argmax()])
-    excess = _of_mostly_zeros(np.maximum(ratios - commonest, 0), shares, bounds[1] - commonest)
-    deficit = _of_mostly_zeros(np.maximum(commonest - ratios, 0), shares, commonest - bounds[0])
+    excess = _of_mostly_zeros(
+        np.maximum(ratios - commonest, 0), shares, bounds[1] - commonest, tail
+    )
+    deficit = _of_mostly_zeros(
+        np.maximum(commonest - ratios, 0), shares, commonest - bounds[0], tail
+    )
     value = commonest + excess[0] - deficit[0]
     return (
         value - math.hypot(excess[0] - excess[1], deficit[2] - deficit[0]),
@@ -190,11 +209,13 @@ def _around_the_commonest(above: Values, below: Values, bounds: Interval) -> Int
     )
 
 
-def _of_mostly_zeros(values: Values, weights: Values, bound: float) -> tuple[float, float, float]:
+def _of_mostly_zeros(
+    values: Values, weights: Values, bound: float, tail: float
+) -> tuple[float, float, float]:
     """Return the mean of values from 0 to `bound`, and its interval."""
     if bound <= 0:
         return 0.0, 0.0, 0.0
     n, total, squares = (float(weights @ values**power) for power in range(3))
     scale = (squares + UNSEEN * bound**2) / (total + UNSEEN * bound)
-    low, high = _binomial(total / n / scale, n)
+    low, high = _binomial(total / n / scale, n, tail)
     return total / n, low * scale, high * scale

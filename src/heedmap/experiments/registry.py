@@ -22,7 +22,7 @@ from heedmap.experiments.cost import CostProbe, measure
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
-from heedmap.experiments.results import Results
+from heedmap.experiments.results import Results, TextNumbers
 from heedmap.experiments.variants import Retraining, Variant
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings, ModelSettings, TransformerSettings
@@ -172,11 +172,30 @@ def make_findings(
     Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which name
     the layer on trial where there are several. `rates` give the findings their levels.
     """
+    return _findings(Results(by_text(tables), settings, classes, model, rates))
+
+
+def numbers_by_finding(
+    tables: Mapping[str, pa.Table],
+    settings: AuditSettings,
+    classes: list[str],
+    model: ModelSettings | TransformerSettings | None = None,
+    rates: Rates | None = None,
+) -> dict[str, TextNumbers]:
+    """Return the numbers per text that each finding is made of, by its key (see `make_findings`).
+
+    A finding of another package that is not made by `Results.finding` has none.
+    """
     results = Results(by_text(tables), settings, classes, model, rates)
+    _findings(results)
+    return results.numbers
+
+
+def _findings(results: Results) -> list[Finding]:
     return [
         finding
         for name, experiment in registered().items()
-        if name in tables
+        if name in results.tables
         for finding in experiment.findings(results)
     ]
 

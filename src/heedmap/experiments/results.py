@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +17,29 @@ from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSet
 
 ROUNDED = 3  # digits of a text's share of the attainable, by which it counts as equal to another's
 LEAST_ROOM = 0.02  # between chance and ceiling
-STATISTICS: dict[Callable[..., Any], str] = {np.mean: "mean", np.median: "median"}
+Statistic = Literal["mean", "median", "ratio"]
+STATISTICS: dict[Callable[..., Any], Statistic] = {np.mean: "mean", np.median: "median"}
+
+
+@dataclass(frozen=True)
+class TextNumbers:
+    """The numbers per text that a finding is made of, NaN for texts that are left out.
+
+    `bounds`: what a text's number cannot leave. Of a ratio the finding is Σ values / Σ denominators.
+    """
+
+    values: NDArray[np.float64]
+    statistic: Statistic = "mean"
+    bounds: tuple[float, float] = (0.0, 1.0)
+    denominators: NDArray[np.float64] | None = None
 
 
 class Results:
     """Tables with one row per text, and the settings they were made with.
 
     `short` marks texts of one token; `clusters` numbers the distinct texts; `derived`: the heat map is
-    computed from the layer's weights, not equal to them.
+    computed from the layer's weights, not equal to them. `numbers` are those that findings are made of, by the
+    finding's key, kept as these are made.
     """
 
     def __init__(
@@ -36,6 +52,7 @@ class Results:
     ) -> None:
         self.tables, self.settings, self.classes, self.model = tables, settings, classes, model
         self.rates = rates
+        self.numbers: dict[str, TextNumbers] = {}
         self.predicted = self.column("instances", "predicted").astype(int)
         self.short = self.column("instances", "n_tokens") < 2
         self.clusters = text_numbers(self.tables["instances"])
@@ -118,6 +135,7 @@ class Results:
             left_out["undefined: a measure is the same for all tokens"] = count
         defined = values[is_defined]
         value = float(statistic(defined)) if len(defined) else math.nan
+        self.numbers[key] = TextNumbers(values, STATISTICS[statistic], BOUNDS.get(kind, (0.0, 1.0)))
         low, high = self.interval(kind, values, statistic)
         relative = self._relative(values, chance, ceiling, statistic, -1.0 if lower else 1.0)
         if relative is None:

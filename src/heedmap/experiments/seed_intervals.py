@@ -13,6 +13,11 @@ from scipy import stats
 LEVEL = 0.95
 
 
+def level_of(tries: int) -> float:
+    """Return the level of each of several intervals that together hold at 95 % (Bonferroni)."""
+    return 1 - (1 - LEVEL) / max(1, tries)
+
+
 def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
     """Return the interval of the mean: x̄ ± t s / √k, t the quantile of k − 1 degrees of freedom."""
     return _around_mean(values, level, 1 / max(len(values), 1))

@@ -26,7 +26,7 @@ from heedmap.experiments.methods.rereading import (
     ranked,
 )
 from heedmap.experiments.registry import Experiment
-from heedmap.experiments.results import Results, signed_percent
+from heedmap.experiments.results import Results, TextNumbers, signed_percent
 from heedmap.experiments.rule import FEWEST, Thresholds, kept_alone, share_of_lead, texts_of
 from heedmap.experiments.text_tables import text_table
 
@@ -184,9 +184,13 @@ def _share(
     """Return a finding of a ratio of means: of what is lost or kept, and of the lead (NaN if not asked)."""
     is_asked = np.isfinite(lead)
     value = share_of_lead(of_map, lead)
+    positive_lead = np.maximum(lead, 0.0)
+    results.numbers[key] = TextNumbers(
+        np.where(is_asked, of_map, np.nan), "ratio", intervals.UNBOUNDED, positive_lead
+    )
     low, high = intervals.of_ratio(
         of_map[is_asked],
-        np.maximum(lead[is_asked], 0.0),
+        positive_lead[is_asked],
         results.clusters[is_asked],
         results.settings.seed,
     )

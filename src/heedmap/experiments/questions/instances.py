@@ -18,7 +18,7 @@ from heedmap.experiments.findings import WEAK, ClassNumber, Finding, grade
 from heedmap.experiments.intervals import of_share
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
-from heedmap.experiments.results import Results
+from heedmap.experiments.results import Results, TextNumbers
 from heedmap.experiments.text_tables import text_table
 from heedmap.files.tables import ragged
 from heedmap.measures import entropy
@@ -118,6 +118,7 @@ def _skill(results: Results) -> list[Finding]:
     label = labels.astype(int)
     correct = (label == results.predicted).astype(np.float64)
     majority = float(np.bincount(label).max() / len(label))
+    results.numbers["skill"] = TextNumbers(correct)
     low, high = of_share(correct, results.clusters)
     value = float(correct.mean())
     lift = [

@@ -8,9 +8,9 @@ A part is an activation, and for words a lexicon (see `focus`). Chance is unifor
 import math
 from collections.abc import Sequence
 
-from heedmap.experiments.seed_intervals import mean_interval
+from heedmap.experiments.seed_intervals import level_of, mean_interval
 from heedmap.papers.drozdyuk.focus import LEXICONS
-from heedmap.papers.kit.claims import Check, Side, judged, level_of
+from heedmap.papers.kit.claims import Check, Side, judged
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim, Estimate, signed

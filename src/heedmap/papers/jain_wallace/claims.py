@@ -12,11 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
+from heedmap.experiments.seed_intervals import LEVEL, level_of
 from heedmap.papers.jain_wallace.learned import learned, name_of
 from heedmap.papers.jain_wallace.lines import Line
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.published import COMPARED, SOURCE, published
-from heedmap.papers.kit.claims import LEVEL, Check, apart, judged, level_of
+from heedmap.papers.kit.claims import Check, apart, judged
 from heedmap.papers.kit.result import Claim, Estimate
 
 CONTEXT = (

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.result import MARK, Claim, Estimate
 
-LEVEL = 0.95
 SURVIVES, FALLS, UNDECIDED = "survives", "does not", "undecided"
 
 
@@ -43,11 +42,6 @@ def verdict(sides: Sequence[Side]) -> str:
     if sides and all(side.holds for side in sides):
         return SURVIVES
     return FALLS if any(side.fails for side in sides) else UNDECIDED
-
-
-def level_of(tries: int) -> float:
-    """Return the level of each of several intervals that together hold at 95 % (Bonferroni)."""
-    return 1 - (1 - LEVEL) / max(1, tries)
 
 
 def least(estimates: Iterable[Estimate | None]) -> Estimate | None:

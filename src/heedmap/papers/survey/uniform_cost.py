@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from heedmap.experiments.seed_intervals import bounded_interval
+from heedmap.experiments.seed_intervals import bounded_interval, level_of
 from heedmap.experiments.seeds import over_seeds
-from heedmap.papers.kit.claims import Check, apart, judged, level_of
+from heedmap.papers.kit.claims import Check, apart, judged
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.result import Claim, Estimate, Table
 from heedmap.papers.survey.formats import points

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from heedmap.experiments.seed_intervals import bounded_interval, mean_interval
+from heedmap.experiments.seed_intervals import bounded_interval, level_of, mean_interval
 from heedmap.experiments.seeds import seed_mean
-from heedmap.papers.kit.claims import Check, Side, apart, judged, level_of
+from heedmap.papers.kit.claims import Check, Side, apart, judged
 from heedmap.papers.kit.learned import Learned, accuracy
 from heedmap.papers.kit.reproduction import CellReproduction
 from heedmap.papers.kit.result import Claim, Estimate, Result, Table, signed

@@ -13,7 +13,7 @@ from heedmap.experiments.questions.guidance import GUIDES
 from heedmap.experiments.questions.necessity import paired_p
 from heedmap.experiments.questions.trained_adversary import Trained, adversaries
 from heedmap.experiments.repeats import text_numbers
-from heedmap.experiments.seed_intervals import mean_interval
+from heedmap.experiments.seed_intervals import level_of, mean_interval
 from heedmap.experiments.seeds import Seeds, over_seeds, right
 from heedmap.papers.kit.claims import (
     FALLS,
@@ -22,7 +22,6 @@ from heedmap.papers.kit.claims import (
     Side,
     above,
     least,
-    level_of,
     verdict,
 )
 from heedmap.papers.kit.learned import Learned, Score, accuracy
