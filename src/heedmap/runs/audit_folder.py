@@ -129,6 +129,14 @@ def conclude(result: AuditResult, folder: RunFolder) -> None:
     write_conclusions(folder, text, page(result))
 
 
+def write_without_texts(result: AuditResult, folder: RunFolder) -> None:
+    """Write a report that holds no text, beside the one that does."""
+    from heedmap.report.anonymous import without_texts
+    from heedmap.report.page import page
+
+    folder.manifest.write(folder.report_without_texts, page(without_texts(result)))
+
+
 def claim_audit(
     folder: RunFolder, settings: RunSettings, weights: str, classes: list[str], overwrite: bool
 ) -> TableFolder:
