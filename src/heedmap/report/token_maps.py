@@ -79,12 +79,11 @@ def described_columns(table: pa.Table) -> Iterator[Column]:
 def _maps(audit: AuditResult, sizes: list[int]) -> Iterator[tuple[Column, pa.Array]]:
     """Yield each column of numbers per token, one number per row, by a name of its own."""
     sources = [
-        (name, column)
+        (name, replace(column, name=field.name))
         for name, experiment in registered().items()
         if name in audit.tables and experiment.per_text
         for field in audit.tables[name].schema
-        if (column := experiment.columns.of(field.name)) is not None
-        and _is_map(replace(column, name=field.name), field.type)
+        if (column := experiment.columns.of(field.name)) is not None and _is_map(column, field.type)
     ]
     names = [_name(table, column.name) for table, column in sources]
     times = Counter([*names, *(column.name for column in PLACES.described)])

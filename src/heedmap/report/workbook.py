@@ -7,7 +7,8 @@ counted, and both are said in the workbook's last sheet, "notes".
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 LONGEST_CELL = 32_767  # UTF-16 units
 LONGEST_NAME = 31
 NOTES = "notes"
+SEEN = 100  # rows by which a column gets its width
+NARROWEST, BROADEST = 9, 60  # letters
 _NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\\x00-\x1f]|^'|'$")
 _NOT_IN_XML = re.compile("[\ufffe\uffff]")
 _MODIFIED = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*")
@@ -89,7 +92,7 @@ def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     return zip(*(json_values(column) for column in table.columns), strict=True)
 
 
-def _append(sheet: "Sheet", head: list[str], rows: Any) -> int:
+def _append(sheet: "Sheet", head: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
     """Write rows below their head, which stays in sight; return how many texts were cut."""
     from openpyxl.cell import WriteOnlyCell
 
@@ -108,10 +111,22 @@ def _append(sheet: "Sheet", head: list[str], rows: Any) -> int:
         return written
 
     sheet.freeze_panes = "A2"
-    sheet.append([cell(name) for name in head])
-    for row in rows:
+    rows = iter(rows)
+    beginning = [head, *islice(rows, SEEN)]
+    _widen(sheet, beginning)
+    for row in chain(beginning, rows):
         sheet.append([cell(value) for value in row])
     return cut
+
+
+def _widen(sheet: "Sheet", rows: Sequence[Sequence[Any]]) -> None:
+    """Make each column as wide as the texts in these rows, within limits."""
+    from openpyxl.utils import get_column_letter
+
+    for number, values in enumerate(zip(*rows, strict=True), 1):
+        longest = max(len(value) if isinstance(value, str) else 0 for value in values)
+        width = min(max(longest + 2, NARROWEST), BROADEST)
+        sheet.column_dimensions[get_column_letter(number)].width = width
 
 
 def _shortened(text: str) -> str:
