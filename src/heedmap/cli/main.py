@@ -16,6 +16,7 @@ import typer
 
 from heedmap.cli.audit import AuditCommand, audit_command
 from heedmap.cli.calibrate import calibrate_command
+from heedmap.cli.card import card_command
 from heedmap.cli.check import check_command, support_command
 from heedmap.cli.debate import debate_command
 from heedmap.cli.eraser import eraser_command
@@ -63,6 +64,9 @@ add_command(app, "retrain", retrain_command, cls=RetrainCommand, examples=(
 ))  # fmt: skip
 add_command(app, "report", report_command, examples=(
     "heedmap report runs/mine", "heedmap report runs/mine --without-texts",
+))  # fmt: skip
+add_command(app, "card", card_command, examples=(
+    "heedmap card runs/mine --format png", "heedmap card runs/mine --out paper/card.tex --format tex",
 ))  # fmt: skip
 add_command(app, "export", export_command, examples=(
     "heedmap export runs/mine --format xlsx",

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from heedmap.errors import InputError
 from heedmap.experiments.findings import AuditResult
 from heedmap.files.manifest import Manifest
-from heedmap.files.reading import read_bytes
-from heedmap.files.storage import refuse_file, refuse_special, write_atomically
+from heedmap.files.overwriting import has_content, write_file
+from heedmap.files.storage import refuse_file
 from heedmap.report.anonymous import without_texts
 from heedmap.report.exported_tables import exported_tables, findings_table
 from heedmap.report.table_formats import ENCODERS, table_files
@@ -74,8 +74,7 @@ def export(
     place = place_of(out, file_format)
     audit = audit if texts else without_texts(audit)
     if place.is_file:
-        refuse_special(place.path)
-        _write_file(place.path, _single_file(audit, place.file_format), overwrite)
+        write_file(place.path, _single_file(audit, place.file_format), overwrite)
         return [place.path]
     refuse_file(place.path)
     if RunFolder(place.path).is_begun():  # whose own tables have the same names
@@ -107,17 +106,12 @@ def _workbook(audit: AuditResult) -> bytes:
     return content
 
 
-def _write_file(path: Path, content: bytes, overwrite: bool) -> None:
-    if not _has(path, content, overwrite):
-        write_atomically(path, content)
-
-
 def _write_folder(
     folder: Path, files: Mapping[str, Callable[[], bytes]], overwrite: bool
 ) -> list[Path]:
     """Write files and list them in the folder's manifest; nothing is written if one of them is refused."""
     paths = {folder / name: make for name, make in files.items()}
-    present = {path for path, make in paths.items() if _has(path, make, overwrite)}
+    present = {path for path, make in paths.items() if has_content(path, make, overwrite)}
     manifest = Manifest.above(folder / "file") or Manifest(folder)
     relative = folder.absolute().relative_to(manifest.root.absolute())
     names = dict.fromkeys(part for name in files for part in _with_folders(relative / name))
@@ -132,30 +126,3 @@ def _write_folder(
 def _with_folders(name: Path) -> list[str]:
     """Return a file's name and those of the folders above it, in which no link is followed."""
     return [path.as_posix() for path in (name, *name.parents) if path.parts]
-
-
-def _has(path: Path, content: bytes | Callable[[], bytes], overwrite: bool) -> bool:
-    """Return whether a file has this content already.
-
-    Raises:
-        InputError: it is a link, or has another content that is not to be replaced.
-    """
-    if path.is_symlink():
-        raise InputError(
-            f"{path}: expected a place for a file, found a link; remove it, or choose another --out"
-        )
-    if not path.exists():
-        return False
-    refuse_special(path)
-    try:
-        is_same = read_bytes(path) == (content if isinstance(content, bytes) else content())
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror or error}); remove it, or choose another --out"
-        ) from error
-    if not is_same and not overwrite:
-        raise InputError(
-            f"{path}: is there already, with another content; choose another --out, or pass --overwrite to "
-            "replace it (in Python overwrite=True)"
-        )
-    return is_same
