@@ -10,8 +10,8 @@ from heedmap import __version__
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import SIGNS, AuditResult, Level, level_text, pooled
 from heedmap.experiments.rates import packaged_rates
-from heedmap.files.tables import parquet
 from heedmap.report.card import facts
+from heedmap.report.table_formats import parquet_file
 from heedmap.report.wording import count_text, distinct_texts, few_texts, overview_number
 
 TITLE = "Should you heed the heat map?"
@@ -75,5 +75,5 @@ def tables_hash(tables: Mapping[str, pa.Table]) -> str:
     """Return the beginning of a hash of all tables, which tells one audit from another."""
     digest = hashlib.sha256()
     for name, table in sorted(tables.items()):
-        digest.update(name.encode() + hashlib.sha256(parquet(table)).digest())
+        digest.update(name.encode() + hashlib.sha256(parquet_file(table)).digest())
     return digest.hexdigest()[:DIGITS]

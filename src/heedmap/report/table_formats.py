@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from heedmap.files.storage import encoded
 from heedmap.files.tables import parquet
@@ -43,10 +44,16 @@ def jsonl_file(table: pa.Table) -> bytes:
     return "".join(f"{json_text(dict(zip(names, row, strict=True)))}\n" for row in rows).encode()
 
 
+def parquet_file(table: pa.Table) -> bytes:
+    """Return a table as Parquet: the same bytes whether it was just made or read from a file."""
+    # Made lists name their items otherwise than read ones: what is read back is what is written.
+    return parquet(pq.read_table(pa.BufferReader(parquet(table))))
+
+
 ENCODERS: dict[str, Callable[[pa.Table], bytes]] = {
     "csv": csv_file,
     "jsonl": jsonl_file,
-    "parquet": parquet,
+    "parquet": parquet_file,
 }
 """Of the formats with a file per table."""
 
