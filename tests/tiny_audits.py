@@ -14,7 +14,7 @@ from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.runs.audited import Audit
-from heedmap.settings import DataSettings, ModelSettings, RunSettings
+from heedmap.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
 
 WORDS = [f"zqword{i:02d}" for i in range(20)]
 ASKED = [f"yqasked{i}" for i in range(4)]
@@ -47,6 +47,7 @@ def tiny_audit(kind, lengths=(4, 6, 1, 9, 5, 7)):
         fingerprint="0" * 16,
         data=DataSettings(source="made", **data),
         model=model.settings,
+        train=None if kind == "transformer" else TrainSettings(),
         audit=QUICK,
     )
     rates = packaged_rates()

@@ -154,9 +154,9 @@ class _Picture:
         width = WIDTH - 2 * MARGIN
         starts = (MARK + 6, LEVEL_WIDTH, width - NUMBER_WIDTH, width + GAP)
         top, bottoms = self.top, []
-        for text, left, right in zip(cells, starts, starts[1:], strict=False):
+        for text, start, end in zip(cells, starts, starts[1:], strict=False):
             self.top = top
-            self.write(wrapped(text, right - left - GAP, DETAIL), DETAIL, left=MARGIN + left)
+            self.write(wrapped(text, end - start - GAP, DETAIL), DETAIL, start=MARGIN + start)
             bottoms.append(self.top)
         self.top = max(bottoms)
 
@@ -165,20 +165,20 @@ class _Picture:
         lines: Iterable[str],
         size: float,
         colour: str = INK,
-        left: float = MARGIN,
+        start: float = MARGIN,
         bold: bool = False,
     ) -> None:
         """Write lines below one another."""
         for line in lines:
             baseline = self.top + size
             style = ' font-weight="bold"' if bold else ""
-            room = WIDTH - MARGIN - left
+            room = WIDTH - MARGIN - start
             if (
                 size * sum(map(_advance, line)) > room
             ):  # of capitals, which `wrapped` takes for digits
                 style += f' textLength="{room:g}" lengthAdjust="spacingAndGlyphs"'
             self.parts.append(
-                f'<text x="{left:g}" y="{baseline:g}" font-size="{size:g}" fill="{colour}"{style}>'
+                f'<text x="{start:g}" y="{baseline:g}" font-size="{size:g}" fill="{colour}"{style}>'
                 f"{_xml(line)}</text>"
             )
             self.top += LEADING * size

@@ -44,11 +44,10 @@ def exported_tables(audit: AuditResult) -> dict[str, pa.Table]:
         "maps": _without_texts(audit, token_maps(audit)),
         **{f"tables/{name}": _named(audit, name, table) for name, table in audit.tables.items()},
     }
-    about, described = _about(audit, tables), _described(tables)
     return {
-        "about": about,
-        **{name: tables[name] for name in ("findings", "by_class", "maps")},
-        "columns": described,
+        "about": _about(audit, tables),
+        **{name: tables[name] for name in HOLDS},
+        "columns": _described(tables),
         **tables,
     }
 

@@ -151,11 +151,11 @@ def _timeless(content: bytes) -> bytes:
     """Return the same file without the time at which it was made."""
     file = io.BytesIO()
     with (
-        zipfile.ZipFile(io.BytesIO(content)) as made,
+        zipfile.ZipFile(io.BytesIO(content)) as timed,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as timeless,
     ):
-        for member in made.infolist():
-            data = made.read(member)
+        for member in timed.infolist():
+            data = timed.read(member)
             if member.filename == "docProps/core.xml":
                 data = _MODIFIED.sub(rb"\g<1>1980-01-01T00:00:00Z", data)
             timeless.writestr(zipfile.ZipInfo(member.filename, _EPOCH), data, zipfile.ZIP_DEFLATED)
