@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from heedmap import __version__
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import SIGNS, AuditResult, Level, level_text, pooled
 from heedmap.experiments.rates import packaged_rates
 from heedmap.report.card import facts
 from heedmap.report.table_formats import parquet_file
 from heedmap.report.wording import count_text, distinct_texts, few_texts, overview_number
+from heedmap.version import __version__
 
 TITLE = "Should you heed the heat map?"
 INTERVALS = "[ ] 95 % interval over texts, of this one model"

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from heedmap import __version__
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.columns import Column, Columns, type_of
 from heedmap.experiments.findings import (
@@ -24,6 +23,7 @@ from heedmap.experiments.registry import registered
 from heedmap.report.anonymous import is_anonymous
 from heedmap.report.card import facts
 from heedmap.report.token_maps import PLACES, described_columns, described_table, token_maps
+from heedmap.version import __version__
 
 CLASS = "class"  # the range of a column with a class's number
 PER_CLASS = "list per class"

@@ -79,7 +79,8 @@ class _Strict(GenerateJsonSchema):
     """A schema that allows no further keys, and null for a number that is undefined."""
 
     def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
-        return _tidy(super().generate(schema, mode))
+        tidied: JsonSchemaValue = _tidy(super().generate(schema, mode))
+        return tidied
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
         return {"type": ["number", "null"]}
