@@ -1,6 +1,7 @@
 """Audits of untrained models of every kind on texts of made-up words, all of whose questions are asked."""
 
 import numpy as np
+import pytest
 import torch
 from making import SETTINGS
 from tiny_transformers import tiny_classifier
@@ -25,7 +26,10 @@ QUICK = SETTINGS.model_copy(
         "descent_steps": 2,
     }
 )  # fmt: skip
-KINDS = ("own", "pairs", "sentences", "transformer")
+KINDS = (
+    "own",
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("pairs", "sentences", "transformer")),
+)
 
 
 def tiny_audit(kind, lengths=(4, 6, 1, 9, 5, 7)):
