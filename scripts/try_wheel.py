@@ -18,6 +18,9 @@ COMMANDS = {
     "--version": 0,
     "--help": 0,
     "audit --data reviews --encoder average --epochs 1 --instances 10 --out run": 0,
+    "export run --format jsonl --without-texts": 0,
+    "export run --format xlsx": 2,  # needs a package that only an extra brings
+    "card run --format md": 0,
     "reproduce serrano-smith --data reviews": 2,  # needs a package that only an extra brings
 }
 
@@ -67,6 +70,11 @@ def main() -> None:
             if done.returncode != expected:
                 sys.exit(f"heedmap {command}: {done.returncode}\n{done.stdout}{done.stderr}")
             print(f"heedmap {command}: {(done.stdout or done.stderr).rstrip().splitlines()[-1]}")
+        asked = "from heedmap.runs.findings_file import findings_schema; print(findings_schema()['title'])"
+        subprocess.run(
+            [str(heedmap.with_name("python")), "-c", asked],
+            cwd=folder, env={**os.environ, "PYTHONPATH": ""}, check=True,
+        )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -408,7 +408,8 @@ def test_json_is_all_that_is_printed_and_holds_the_answer(heedmap, csv_file, tmp
         raise AssertionError(f"{name} is no JSON")
 
     found = json.loads(said.out, parse_constant=refuse)
-    assert list(found) == ["folder", "report", "bottom_line", "about", "findings", "rates"]
+    parts = ["schema_version", "bottom_line", "about", "findings", "rates"]
+    assert list(found) == ["folder", "report", *parts]
     assert found["bottom_line"]["answer"] in ("yes", "no", "cannot tell")
     assert json.loads(heedmap("report", run, "--json").out) == found
     (listed,) = json.loads(heedmap("list", tmp_path, "--json").out)

@@ -26,6 +26,7 @@ from heedmap.data.vocabulary import Vocabulary, read_vectors
 from heedmap.errors import check_installed
 from heedmap.experiments.rates import read_rates
 from heedmap.files import manifest
+from heedmap.files.overwriting import write_file
 
 PINNED = Path(__file__).with_name("wording.txt")
 TEXTS = [f"This is text {i} !" for i in range(40)]
@@ -196,6 +197,18 @@ COMMANDS = {
     "no text to explain": ("explain", "nowhere"),
     "two formats": ("explain", "nowhere", "A text.", "--json", "--format", "csv"),
     "answer that there is not": ("audit", "--data", "reviews", "--fail-on", "maybe"),
+    "export of a run that is not there": ("export", "nowhere"),
+    "export in an unknown format": ("export", "nowhere", "--format", "ods"),
+    "export to a file of another format": (
+        "export",
+        "nowhere",
+        "--out",
+        "a.csv",
+        "--format",
+        "jsonl",
+    ),
+    "card of a run that is not there": ("card", "nowhere"),
+    "card in an unknown format": ("card", "nowhere", "--format", "gif"),
     "calibration of no seeds": ("calibrate", "--seeds", "0"),
     "calibration of no workers": ("calibrate", "--workers", "0"),
     "paper without its data": ("reproduce", "drozdyuk", "sst"),
@@ -254,6 +267,12 @@ CALLS = {
         changed("one.txt", "mine"), ""
     ),
     "file of the user in the way": lambda: manifest.write(changed("mine.txt", "mine"), "two"),
+    "file of another content": lambda: write_file(written("a.csv", "mine"), b"two", False),
+    "link in a file's place": lambda: write_file(link("b.csv", written("a.csv", "")), b"two", True),
+    "export beside a run's own files": lambda: hm.Audit.export(
+        None, written("run/settings.toml", "a = 1").parent
+    ),
+    "export in a format that there is not": lambda: hm.Audit.export(None, "out", "ods"),
     "package that is not there": lambda: check_installed(
         "no_such", "excel", "a.xlsx: an Excel file"
     ),
@@ -273,6 +292,12 @@ def changed(name, content):
     manifest.Manifest(Path("run")).start()
     manifest.write(Path("run/one.txt"), "one")
     return written(f"run/{name}", content)
+
+
+def link(name, target):
+    """Link to a file in this folder."""
+    Path(name).symlink_to(target)
+    return Path(name)
 
 
 def folder(files):

@@ -16,11 +16,13 @@ import typer
 
 from heedmap.cli.audit import AuditCommand, audit_command
 from heedmap.cli.calibrate import calibrate_command
+from heedmap.cli.card import card_command
 from heedmap.cli.check import check_command, support_command
 from heedmap.cli.compare import compare_command
 from heedmap.cli.debate import debate_command
 from heedmap.cli.eraser import eraser_command
 from heedmap.cli.explain import explain_command
+from heedmap.cli.export import export_command
 from heedmap.cli.figures import figures_command
 from heedmap.cli.listing import list_command
 from heedmap.cli.picture import picture_command
@@ -61,7 +63,17 @@ add_command(app, "retrain", retrain_command, cls=RetrainCommand, examples=(
     "heedmap retrain --run runs/mine",
     "heedmap retrain deception --run runs/mine --forbidden good,bad",
 ))  # fmt: skip
-add_command(app, "report", report_command, examples=("heedmap report runs/mine",))
+add_command(app, "report", report_command, examples=(
+    "heedmap report runs/mine", "heedmap report runs/mine --without-texts",
+))  # fmt: skip
+add_command(app, "card", card_command, examples=(
+    "heedmap card runs/mine --format png", "heedmap card runs/mine --out paper/card.tex --format tex",
+))  # fmt: skip
+add_command(app, "export", export_command, examples=(
+    "heedmap export runs/mine --format xlsx",
+    "heedmap export runs/mine --out maps --without-texts",
+    "heedmap export runs/mine --out findings.csv",
+))  # fmt: skip
 add_command(app, "list", list_command, examples=("heedmap list", "heedmap list --json"), memory=0.7)
 add_command(app, "compare", compare_command, examples=(
     "heedmap compare runs/lstm runs/cnn", "heedmap compare runs/seed0 runs/seed1 --out seeds.html",

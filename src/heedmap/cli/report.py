@@ -16,12 +16,23 @@ if TYPE_CHECKING:
 
 
 def report_command(
-    folder: Annotated[Path, typer.Argument(help="The run folder.")], as_json: Json = False
+    folder: Annotated[Path, typer.Argument(help="The run folder.")],
+    without_texts: Annotated[
+        bool,
+        typer.Option(
+            "--without-texts",
+            help="Write report-without-texts.html too, which holds no token, text, query or id. [not written]",
+        ),
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Write findings and report again from the tables of a run, and print the whole card."""
     from heedmap.runs.audit import rewrite
+    from heedmap.runs.folder import RunFolder
 
-    show_audit(rewrite(folder), folder, as_json, whole=True)
+    show_audit(rewrite(folder, texts=not without_texts), folder, as_json, whole=True)
+    if without_texts and not as_json:
+        say(f"Report without texts: {RunFolder(folder).report_without_texts}")
 
 
 def show_audit(

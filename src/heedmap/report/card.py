@@ -88,7 +88,7 @@ def _head(audit: AuditResult, texts: int, elsewhere: str) -> list[RenderableType
         *_bottom_line(audit, texts),
         *_overview(audit.findings, elsewhere),
         Rule(style="dim"),
-        _header(pooled(audit)),
+        _header(audit),
     ]
 
 
@@ -126,10 +126,9 @@ def _overview(findings: Sequence[Finding], elsewhere: str) -> list[RenderableTyp
     return lines
 
 
-def _header(audit: AuditResult) -> RenderableType:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+def facts(audit: AuditResult) -> list[tuple[str, str]]:
+    """Return what was audited: a name and a text per fact."""
+    audit = pooled(audit)
     rows = {
         "run": str(audit.about.get("name", "")),
         "data": source_text(audit.settings.data.source),
@@ -150,8 +149,14 @@ def _header(audit: AuditResult) -> RenderableType:
     rows |= left_out(audit)
     if audit.rates is not None:
         rows["not tested"] = "; ".join(not_tested(audit.findings, "trainings" in audit.tables))
-    notes = [("note", note) for note in note_texts(audit.about)]
-    for name, value in (*rows.items(), *notes):
+    return [*rows.items(), *(("note", note) for note in note_texts(audit.about))]
+
+
+def _header(audit: AuditResult) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts(audit):
         grid.add_row(cell(name, style="dim"), cell(value))
     return grid
 

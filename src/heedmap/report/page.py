@@ -10,9 +10,10 @@ from heedmap.experiments.findings import SIGNS, AuditResult, pooled
 from heedmap.experiments.methods.adversary_weights import FILE
 from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.experiments.questions.adversary import is_exact, is_searched
+from heedmap.report.anonymous import is_anonymous
 from heedmap.report.examples import choose_examples
 from heedmap.report.figures import figures
-from heedmap.report.heatmaps import instance
+from heedmap.report.heatmaps import Instance, instance
 from heedmap.report.scripts import DRAW, bundle, policy, safe_json
 from heedmap.report.templates import environment
 from heedmap.report.verdict import verdicts
@@ -60,10 +61,8 @@ def page(audit: AuditResult) -> str:
             few=few_texts(distinct_texts(whole)),
             line=None if audit.rates is None else bottom_line(audit, audit.rates),
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
-            instances=[
-                instance(audit.tables, audit.classes, example)
-                for example in choose_examples(audit.tables, derived(audit))
-            ],
+            instances=[] if is_anonymous(audit) else _instances(audit),
+            anonymous=is_anonymous(audit),
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,
             classes=len(audit.classes),
@@ -77,6 +76,13 @@ def page(audit: AuditResult) -> str:
             settings=audit.settings.to_toml(),
         )
     )
+
+
+def _instances(audit: AuditResult) -> list[Instance]:
+    return [
+        instance(audit.tables, audit.classes, example)
+        for example in choose_examples(audit.tables, derived(audit))
+    ]
 
 
 def _facts(audit: AuditResult) -> list[tuple[str, str]]:

@@ -28,7 +28,13 @@ from heedmap.files.table_folder import TableFolder
 from heedmap.keywords import split, takes
 from heedmap.models.layered import Layered
 from heedmap.runs.audit_defaults import audit_defaults, audited_split
-from heedmap.runs.audit_folder import claim_audit, conclude, put_about, read_audit
+from heedmap.runs.audit_folder import (
+    claim_audit,
+    conclude,
+    put_about,
+    read_audit,
+    write_without_texts,
+)
 from heedmap.runs.audited import Audit
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run
@@ -233,13 +239,15 @@ def open_audit(folder: str | Path) -> Audit:
     return Audit(settings, description.classes, stored.tables, findings, facts, rates)
 
 
-def rewrite(folder: Path) -> Audit:
-    """Write findings and report again from a run folder's tables."""
+def rewrite(folder: Path, texts: bool = True) -> Audit:
+    """Write findings and report again from a run folder's tables; without `texts`, a second report has none."""
     run_folder = RunFolder(folder)
     run_folder.settings()
     with writing(folder):
         result = open_audit(folder)
         conclude(result, run_folder)
+        if not texts:
+            write_without_texts(result, run_folder)
         run_folder.tidy()
         return result
 

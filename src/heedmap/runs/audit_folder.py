@@ -8,8 +8,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from heedmap.errors import InputError
-from heedmap.experiments.bottom_line import bottom_line
-from heedmap.experiments.findings import AuditResult, to_json
+from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods.adversary_weights import FILE as ADVERSARY
 from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import Rates, read_rates
@@ -18,6 +17,7 @@ from heedmap.files.identity import identity
 from heedmap.files.reading import read_bytes
 from heedmap.files.table_folder import TableFolder, clear, listed
 from heedmap.runs.conclusions import remove_conclusions, write_conclusions
+from heedmap.runs.findings_file import findings_of
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.occupancy import holds_another
 from heedmap.runs.stored_models import weights_in
@@ -118,15 +118,16 @@ def conclude(result: AuditResult, folder: RunFolder) -> None:
     """Write findings.json and report.html of a finished audit."""
     from heedmap.report.page import page
 
-    assert result.rates is not None
-    content = {
-        "bottom_line": bottom_line(result, result.rates).to_json(),
-        "about": result.about,
-        "findings": to_json(result.findings),
-        "rates": {"rules": result.rates.rules, "name": result.rates.name},
-    }
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(findings_of(result), indent=1, ensure_ascii=False, allow_nan=False)
     write_conclusions(folder, text, page(result))
+
+
+def write_without_texts(result: AuditResult, folder: RunFolder) -> None:
+    """Write a report that holds no text, beside the one that does."""
+    from heedmap.report.anonymous import without_texts
+    from heedmap.report.page import page
+
+    folder.manifest.write(folder.report_without_texts, page(without_texts(result)))
 
 
 def claim_audit(

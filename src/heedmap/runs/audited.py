@@ -125,26 +125,84 @@ class Audit(AuditResult):
 
         show(card(self))
 
-    def save(self, path: str | Path) -> Path:
-        """Write the report, where `path` ends in .html or .htm, or else the whole run folder; return the path.
+    @property
+    def maps(self) -> "pd.DataFrame":
+        """Return all maps of all texts: a row per text and token, and a column per map that the tables hold.
+
+        The same as `heedmap export` writes as `maps`; a map is missing where a text has none.
+
+        >>> import heedmap as hm
+        >>> run = hm.train(hm.load("reviews"), encoder="average", epochs=1, progress=False)
+        >>> hm.audit(run, instances=6, progress=False).maps.columns[:5].tolist()
+        ['id', 'row', 'position', 'token', 'attention']
+        """
+        from heedmap.report.token_maps import token_maps
+
+        frame: pd.DataFrame = token_maps(self).to_pandas()
+        return frame
+
+    def export(
+        self,
+        out: str | Path,
+        file_format: str | None = None,
+        *,
+        texts: bool = True,
+        overwrite: bool = False,
+    ) -> list[Path]:
+        """Write findings, maps and tables to files for other programs; return the paths.
+
+        Args:
+            out: a folder for a file per table, or a file: .csv, .jsonl or .parquet for the findings alone,
+                .xlsx for everything.
+            file_format: "csv", "jsonl", "xlsx" or "parquet"; by default as `out` ends, or csv.
+            texts: False to leave out tokens, texts, queries and ids.
+            overwrite: replace files of another content that heedmap wrote there.
+
+        Raises:
+            InputError: an unknown format, or files that are not to be replaced; the place cannot be written.
+        """
+        from heedmap.runs.table_export import export
+
+        return export(self, out, file_format, texts=texts, overwrite=overwrite)
+
+    def save(self, path: str | Path, *, texts: bool = True) -> Path:
+        """Write the report, the findings, or else the whole run folder, by how `path` ends; return the path.
+
+        * .html, .htm: the report.
+        * .csv, .jsonl, .parquet: the findings, a row per question, as `to_dataframe` has them.
+        * .xlsx: findings, maps and tables, a sheet each. `export` writes these as csv, jsonl or parquet.
+        * anything else: the run folder.
+
+        An existing file is replaced. With `texts=False` no token, text, query or id stands in the file; a run
+        folder cannot be without.
 
         Raises:
             InputError: `path` cannot be written, or holds another run.
         """
+        from heedmap.report.anonymous import without_texts
         from heedmap.report.page import page
+        from heedmap.runs.table_export import FORMATS, place_of
 
         path = Path(path).expanduser()
-        if path.suffix in (".html", ".htm"):
-            write_atomically(path, page(self))
+        if path.suffix.lower() in (".html", ".htm"):
+            write_atomically(path, page(self if texts else without_texts(self)))
+            return path
+        if place_of(path).is_file:
+            self.export(path, texts=texts, overwrite=True)
             return path
         if guess_type(path.name)[0] is not None and not path.is_dir():
+            endings = ", ".join(f".{file_format}" for file_format in FORMATS)
             raise InputError(
-                f"{path}: expected a name that ends in .html, or that of a folder for the run"
+                f"{path}: expected a name that ends in .html, {endings}, or that of a folder for the run"
+            )
+        if not texts:
+            raise InputError(
+                f"{path}: a run folder holds the texts; name a file (.html, .xlsx), or leave texts=False out"
             )
         if self.run is None:
             raise InputError(
-                f"{path}: an audit read from tables alone is saved as .html only; copy its folder, or open it "
-                "with heedmap.open_run and audit that"
+                f"{path}: an audit read from tables alone is saved as a file only, such as .html; copy its "
+                "folder, or open it with heedmap.open_run and audit that"
             )
         with writing(path):
             folder = RunFolder(path)

@@ -41,4 +41,5 @@ def write_conclusions(folder: RunFolder, findings: str, report: str) -> None:
 def remove_conclusions(folder: RunFolder) -> None:
     """Remove findings and report. Call it before removing the tables that they are made from."""
     folder.manifest.remove(folder.report.name)
+    folder.manifest.remove(folder.report_without_texts.name)
     folder.manifest.remove(folder.findings.name)

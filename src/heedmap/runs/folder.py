@@ -42,6 +42,7 @@ RUN_FILES = (
     "model.safetensors",
     "model",
     "report.html",
+    "report-without-texts.html",
     "findings.json",
     "tables",
     "retrained",
@@ -59,9 +60,10 @@ class RunFolder:
     """The folder of one run.
 
     `checkpoint` is the file of an unfinished training, `model` the folder of a transformer fine-tuned here,
-    `tables` the folder of the audit's tables, `retrained` that of further models to compare with it,
-    `dynamics` that of what was recorded while the model was trained, `texts` that of texts from memory, `extra`
-    a folder for code that builds on runs. `manifest` lists the files.
+    `tables` the folder of the audit's tables, `report_without_texts` a report to forward, `retrained` the
+    folder of further models to compare with it, `dynamics` that of what was recorded while the model was
+    trained, `texts` that of texts from memory, `extra` a folder for code that builds on runs. `manifest` lists
+    the files.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -79,6 +81,7 @@ class RunFolder:
         self.texts = self.path / "texts"
         self.findings = self.path / "findings.json"
         self.report = self.path / "report.html"
+        self.report_without_texts = self.path / "report-without-texts.html"
         self.settings_file = self.path / SETTINGS
 
     @classmethod

@@ -56,7 +56,7 @@ COLUMNS = Columns(
         "among_{map}": ("0 to 1", "the same if all other words are those of other texts"),
         "among_stays_{map}": ("0 to 1", "whether it is the answer then, too"),
         "{read_out}": (
-            "list of floats",
+            "list per token",
             "{read_out} of each word, signed towards the answer",
         ),
     },

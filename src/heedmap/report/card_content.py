@@ -1,0 +1,79 @@
+"""The head of the verdict card as text, for pictures and papers: the answer and what it rests on."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from heedmap.experiments.bottom_line import bottom_line
+from heedmap.experiments.findings import SIGNS, AuditResult, Level, level_text, pooled
+from heedmap.experiments.rates import packaged_rates
+from heedmap.report.card import facts
+from heedmap.report.table_formats import parquet_file
+from heedmap.report.wording import count_text, distinct_texts, few_texts, overview_number
+from heedmap.version import __version__
+
+TITLE = "Should you heed the heat map?"
+INTERVALS = "[ ] 95 % interval over texts, of this one model"
+CITED = ("data", "texts", "classes", "model", "audited")  # facts that a reader of a slide needs
+DIGITS = 16  # of the tables' hash
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question that has a level: its sign and level in words, what is asked in short, number and n."""
+
+    level: Level
+    words: str
+    topic: str
+    number: str
+    n: str
+
+
+@dataclass(frozen=True)
+class CardContent:
+    """What a card says, line by line.
+
+    `sentence` is the bottom line with its sign, `details` are what was measured and how often the rule errs,
+    `facts` what was audited, by name. `source` names heedmap's version and the tables' hash.
+    """
+
+    level: Level
+    sentence: str
+    details: list[str]
+    questions: list[Question]
+    facts: list[tuple[str, str]]
+    source: str
+
+
+def card_content(audit: AuditResult) -> CardContent:
+    """Return the content of an audit's card."""
+    line = bottom_line(audit, audit.rates or packaged_rates())
+    caution = few_texts(distinct_texts(pooled(audit)))
+    return CardContent(
+        line.level,
+        f"{SIGNS[line.level]} {line.sentence}",
+        [*line.details, *([f"Caution: {caution}."] if caution else [])],
+        [
+            Question(
+                finding.level,
+                level_text(finding),
+                finding.topic or finding.question,
+                overview_number(finding),
+                count_text(finding),
+            )
+            for finding in audit.findings
+            if finding.level != "for comparison"
+        ],
+        [(name, value) for name, value in facts(audit) if name in CITED],
+        f"heedmap {__version__}, tables sha256 {tables_hash(audit.tables)}",
+    )
+
+
+def tables_hash(tables: Mapping[str, pa.Table]) -> str:
+    """Return the beginning of a hash of all tables, which tells one audit from another."""
+    digest = hashlib.sha256()
+    for name, table in sorted(tables.items()):
+        digest.update(name.encode() + hashlib.sha256(parquet_file(table)).digest())
+    return digest.hexdigest()[:DIGITS]
