@@ -45,6 +45,16 @@ def verdict(sides: Sequence[Side]) -> str:
     return FALLS if any(side.fails for side in sides) else UNDECIDED
 
 
+def verdict_of_any(sides: Sequence[Side]) -> str:
+    """Return the verdict of a claim that one of these is enough for; undecided if nothing was checked.
+
+    Each side must be of an interval of its own level (`level_of`). The claim falls only if every one fails.
+    """
+    if any(side.holds for side in sides):
+        return SURVIVES
+    return FALLS if sides and all(side.fails for side in sides) else UNDECIDED
+
+
 def level_of(tries: int) -> float:
     """Return the level of each of several intervals that together hold at 95 % (Bonferroni)."""
     return 1 - (1 - LEVEL) / max(1, tries)
