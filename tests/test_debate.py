@@ -15,7 +15,16 @@ from heedmap.errors import InputError
 from heedmap.experiments.seed_intervals import level_of
 from heedmap.papers.jain_wallace.claims import interval
 from heedmap.papers.jain_wallace.lines import Line
-from heedmap.papers.kit.claims import FALLS, SURVIVES, UNDECIDED, Check, apart, judged
+from heedmap.papers.kit.claims import (
+    FALLS,
+    SURVIVES,
+    UNDECIDED,
+    Check,
+    Side,
+    apart,
+    judged,
+    verdict_of_any,
+)
 from heedmap.papers.kit.debate_part import DebateInput, Part
 from heedmap.papers.kit.learned import Learned, accuracy
 from heedmap.papers.kit.result import Estimate, Result, Table
@@ -239,6 +248,14 @@ def test_numbers_of_models_that_have_not_learned_are_counted_beside_the_one_that
     claim = judged("c", [*sides, Check("poor", apart((0.4, 0.6)), ("poor",), number)], learned)
     assert claim.verdict == UNDECIDED
     assert "1 of 2 numbers not counted: a model that has not learned" in result._shown(claim)
+
+
+def test_a_claim_that_one_is_enough_for_falls_only_if_every_one_fails():
+    holds, neither, fails = Side(True, False), Side(False, False), Side(False, True)
+    assert verdict_of_any([fails, neither, holds]) == SURVIVES
+    assert verdict_of_any([fails, neither]) == UNDECIDED
+    assert verdict_of_any([fails, fails]) == FALLS
+    assert verdict_of_any([]) == UNDECIDED
 
 
 def test_more_tries_make_wider_intervals():

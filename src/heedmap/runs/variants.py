@@ -37,9 +37,8 @@ def open_variant(run: Run, name: str) -> Run:
             "checkpoint does not have; audit the run itself"
         )
     base = base_of(run.model, run.corpus, run.settings, run.corpus.splits["test"], folder.retrained)
-    made_of = base.folder.name.split("-")[
-        0
-    ]  # of this model and these texts; the rest is of the audit's
+    # The part of this model and its texts; the rest of the name is of the audit.
+    made_of, *_ = base.folder.name.split("-")
     paths = {path.stem: path for path in _tables(folder) if path.parent.name.startswith(made_of)}
     if name not in paths:
         existing = ", ".join(paths) or "none yet: `heedmap retrain` trains them"

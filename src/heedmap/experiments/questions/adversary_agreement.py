@@ -255,7 +255,7 @@ def _finding(results: Results, models: list[Agreement], measure: str) -> Finding
     ).replace("-", "−")
     name = MEASURE_NAMES[measure].removeprefix("the ")
     who = "of those that answer close on dev" if close else "none answers close on dev; of all,"
-    values = chosen.numbers[column]
+    adversary, values = name_of(chosen.strength, chosen.direction), chosen.numbers[column]
     not_sampled = np.ones(len(results.short), dtype=bool)
     not_sampled[results.tables["adversary_agreement"]["row"].to_numpy()] = False
     return results.finding(
@@ -265,7 +265,7 @@ def _finding(results: Results, models: list[Agreement], measure: str) -> Finding
         {"not sampled": not_sampled, "undefined: one token": results.short},
         topic=f"a trained adversary against its own {name}",
         question=f"Is an adversary's map anti-correlated with its own {name}?",
-        measure=f"mean Kendall tau-b of the map of {name_of(chosen)} ({SEED}) with its own {name}",
+        measure=f"mean Kendall tau-b of the map of {adversary} ({SEED}) with its own {name}",
         meaning=f"{word(chosen) if trained else 'no adversary was trained'}; {who} the one that attends most "
         "differently there",
         summary=f"{beside}; of {len(trained)} adversaries {counts} ({tries} intervals, together at 95 %)",

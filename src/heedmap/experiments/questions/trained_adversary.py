@@ -5,7 +5,6 @@ L = TVD − λ KL, for several λ and both directions of KL; λ = 0 is the contr
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -102,23 +101,10 @@ def _compared(context: AuditContext, variant: Variant, outcome: Outcome) -> pa.T
     )
 
 
-@runtime_checkable
-class Named(Protocol):
-    """What an adversary is named by."""
-
-    @property
-    def direction(self) -> str:
-        """Return which of the two maps comes first in KL."""
-
-    @property
-    def strength(self) -> float:
-        """Return λ."""
-
-
-def name_of(adversary: Named) -> str:
+def name_of(strength: float, direction: str) -> str:
     """Put λ and the direction of KL in words."""
-    divergence = "adversary ‖ base" if adversary.direction == "adversary" else "base ‖ adversary"
-    return f"λ {adversary.strength:g}, KL({divergence})"
+    divergence = "adversary ‖ base" if direction == "adversary" else "base ‖ adversary"
+    return f"λ {strength:g}, KL({divergence})"
 
 
 @dataclass(frozen=True)
@@ -135,7 +121,7 @@ class Trained:
     @property
     def name(self) -> str:
         """Put λ and the direction of KL in words."""
-        return name_of(self)
+        return name_of(self.strength, self.direction)
 
 
 def adversaries(trained: pa.Table) -> list[Trained]:

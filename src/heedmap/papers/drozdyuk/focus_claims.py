@@ -9,13 +9,13 @@ import math
 from collections.abc import Sequence
 
 from heedmap.experiments.seed_intervals import level_of, mean_interval
+from heedmap.papers.drozdyuk.claims import ACTIVATIONS
 from heedmap.papers.drozdyuk.focus import LEXICONS
 from heedmap.papers.kit.claims import Check, Side, judged
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim, Estimate, signed
 
-ACTIVATIONS = ("softmax", "entmax15")
 NAMED = {
     "log_odds": "words of the logistic regression",
     "read_alone": "words that the model reads as evidence alone",
@@ -80,9 +80,8 @@ def _column(
     }
 
 
-def _less(columns: tuple[dict[int, float], dict[int, float]]) -> list[float]:
+def _less(first: dict[int, float], second: dict[int, float]) -> list[float]:
     """Return the difference of two columns by seed."""
-    first, second = columns
     return [first[seed] - second[seed] for seed in sorted({*first} & {*second})]
 
 
@@ -111,10 +110,8 @@ def _mass(rows: Sequence[Row], activation: str, changed: str, kinds: Sequence[st
                 ("uniform", "their share of the tokens"),
             ):
                 numbers = _less(
-                    (
-                        _column(rows, activation, changed, column),
-                        _column(rows, activation, reference, column),
-                    )
+                    _column(rows, activation, changed, column),
+                    _column(rows, activation, reference, column),
                 )
                 if numbers:
                     parts.append((f"weight on {words} less {name}", numbers))
@@ -138,10 +135,8 @@ def _random(rows: Sequence[Row], activation: str) -> list[Part]:
     on top than another, but for its position. So the claim can hardly be true of it.
     """
     numbers = _less(
-        (
-            _column(rows, activation, "random_k", "overlap"),
-            _column(rows, activation, "uniform", "overlap"),
-        )
+        _column(rows, activation, "random_k", "overlap"),
+        _column(rows, activation, "uniform", "overlap"),
     )
     return (
         [("share of the top words that are the model's own less chance", numbers)]

@@ -44,6 +44,16 @@ def verdict(sides: Sequence[Side]) -> str:
     return FALLS if any(side.fails for side in sides) else UNDECIDED
 
 
+def verdict_of_any(sides: Sequence[Side]) -> str:
+    """Return the verdict of a claim that one of these is enough for; undecided if nothing was checked.
+
+    Each side must be of an interval of its own level (`level_of`). The claim falls only if every one fails.
+    """
+    if any(side.holds for side in sides):
+        return SURVIVES
+    return FALLS if sides and all(side.fails for side in sides) else UNDECIDED
+
+
 def least(estimates: Iterable[Estimate | None]) -> Estimate | None:
     """Return the number that is least in a claim's favour: the nearest to its edge, or the farthest below."""
     numbers = [e for e in estimates if e is not None and not math.isnan(e.value)]

@@ -1,5 +1,6 @@
 """Learning to translate, as an objective of `fit`, and the accuracy of the next sub-word."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -51,12 +52,14 @@ class TranslationObjective(Objective):
 
     def loss(self, model: nn.Module, batch: Translations) -> Float[Tensor, ""]:
         """Return the mean cross entropy of all target sub-words."""
-        device = self.model.output.weight.device
-        source, lengths, inputs, targets = (part.to(device) for part in batch)
-        logits, _ = model(source, inputs, lengths)
+        batch = on_device_of(self.model, batch)
         return functional.cross_entropy(
-            logits.flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET
+            self.logits(model, batch).flatten(0, 1), batch.targets.flatten(), ignore_index=NO_TARGET
         )
+
+    def logits(self, model: nn.Module, batch: Translations) -> Float[Tensor, "B T V"]:
+        """Return the logits of every target position, given the right sub-words before it."""
+        return next_logits(model, batch)
 
     def scores(self) -> dict[str, float]:
         """Score the dev split."""
@@ -66,15 +69,29 @@ class TranslationObjective(Objective):
         return {"accuracy": dev_accuracy}
 
 
+def on_device_of(model: EncoderDecoder, batch: Translations) -> Translations:
+    """Return a batch where the model is."""
+    device = model.output.weight.device
+    return Translations(*(part.to(device) for part in batch))
+
+
+def next_logits(model: nn.Module, batch: Translations) -> Float[Tensor, "B T V"]:
+    """Return the logits of every target position, as the model reads."""
+    logits: Tensor = model(batch.source, batch.inputs, batch.lengths)[0]
+    return logits
+
+
 @torch.no_grad()
-def accuracy(model: EncoderDecoder, pairs: Encoded) -> float:
+def accuracy(
+    model: EncoderDecoder,
+    pairs: Encoded,
+    logits_of: Callable[[EncoderDecoder, Translations], Float[Tensor, "B T V"]] = next_logits,
+) -> float:
     """Return the share of target sub-words, ends included, that are predicted, given those before them."""
     right = count = 0
-    device = model.output.weight.device
     for rows in sorted_batches(pairs.lengths, AT_ONCE):
-        source, lengths, inputs, targets = (part.to(device) for part in pairs.batch(rows))
-        logits, _ = model(source, inputs, lengths)
-        real = targets != NO_TARGET
-        right += int(((logits.argmax(-1) == targets) & real).sum())
+        batch = on_device_of(model, pairs.batch(rows))
+        real = batch.targets != NO_TARGET
+        right += int(((logits_of(model, batch).argmax(-1) == batch.targets) & real).sum())
         count += int(real.sum())
     return right / count

@@ -28,6 +28,13 @@ def sampled(pairs: Pairs, limit: int | None) -> Pairs:
     return pairs.take(np.sort(rng.choice(len(pairs), limit, replace=False)))
 
 
+def pieces_of(train: Pairs, vocabulary: int) -> Pieces:
+    """Learn the sub-words of training pairs, of both languages together."""
+    return Pieces.learned(
+        (words for side in (train.source, train.target) for words in side), vocabulary
+    )
+
+
 def learned_pieces(folder: Path, train: Pairs, vocabulary: int) -> Pieces:
     """Return the sub-words of a reproduction: learned from its training pairs, or read where they are kept.
 
@@ -35,8 +42,7 @@ def learned_pieces(folder: Path, train: Pairs, vocabulary: int) -> Pieces:
         InputError: the file was changed.
     """
     if not (folder / PIECES).exists():
-        sides = (words for side in (train.source, train.target) for words in side)
-        manifest.write(folder / PIECES, Pieces.learned(sides, vocabulary).json())
+        manifest.write(folder / PIECES, pieces_of(train, vocabulary).json())
     return kept_pieces(folder)
 
 

@@ -14,12 +14,8 @@ from heedmap.report.charts import PALETTE, Figure, Key, colour, rows, specificat
 from heedmap.report.wording import plural
 
 BINS = 10
-WIDTHS = (
-    0.01,
-    0.02,
-    0.05,
-    0.1,
-)  # of a bin: the least by which BINS of them reach the largest difference
+# Of a bin: the least by which BINS of them reach the largest difference.
+WIDTHS = (0.01, 0.02, 0.05, 0.1)
 WHISKER = 1.5  # of the distance between the quartiles (Tukey)
 RANKINGS = {
     "random": "random",

@@ -10,11 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from heedmap.data.parallel import Parallel
-from heedmap.data.pieces import Pieces
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
 from heedmap.papers.kit.reproduction import Cell
 from heedmap.papers.kit.translating import TranslationObjective, accuracy
-from heedmap.papers.kit.translators import Encoded, sampled
+from heedmap.papers.kit.translators import Encoded, pieces_of, sampled
 from heedmap.papers.survey.settings import SurveySettings
 from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
@@ -31,8 +30,7 @@ def sequence_rows(
     `chance` is the share of the commonest target sub-word of the test pairs.
     """
     train = sampled(corpus.splits["train"], settings.train_pairs)
-    sides = (words for side in (train.source, train.target) for words in side)
-    pieces = Pieces.learned(sides, VOCABULARY)
+    pieces = pieces_of(train, VOCABULARY)
     encoded, dev, test = (
         Encoded.of(pairs, pieces) for pairs in (train, corpus.splits["dev"], corpus.splits["test"])
     )

@@ -4,29 +4,24 @@ learned: the model's own weights; uniform: the same for every token; permuted: t
 of the tokens, drawn anew for every row whenever it is read, so that a training sees another at each step.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn import functional
 
 from heedmap.counterfactual.permute import shuffled
 from heedmap.data.batches import Batch, Encoded, sorted_batches
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoder_decoder import EncoderDecoder
-from heedmap.papers.kit.translating import TranslationObjective
-from heedmap.papers.kit.translators import NO_TARGET, Translations
+from heedmap.papers.kit.translating import AT_ONCE, TranslationObjective, accuracy
 from heedmap.papers.kit.translators import Encoded as EncodedPairs
+from heedmap.papers.kit.translators import Translations
 from heedmap.settings import TrainSettings
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.fit import fit
 from heedmap.training.objective import Objective
-
-AT_ONCE = 4096  # tokens of the sources that are read together
 
 
 def changed(
@@ -111,14 +106,9 @@ class Translating(TranslationObjective):
         super().__init__(model, train, dev, **how)
         self.attention = attention
 
-    def loss(self, model: nn.Module, batch: Translations) -> Float[Tensor, ""]:
-        """Return the mean cross entropy of all target sub-words under the attention."""
-        device = self.model.output.weight.device
-        batch = Translations(*(part.to(device) for part in batch))
-        logits = translated(self.model, batch, self.attention)
-        return functional.cross_entropy(
-            logits.flatten(0, 1), batch.targets.flatten(), ignore_index=NO_TARGET
-        )
+    def logits(self, model: nn.Module, batch: Translations) -> Float[Tensor, "B T V"]:
+        """Return the logits of every target position under the attention."""
+        return translated(self.model, batch, self.attention)
 
     def scores(self) -> dict[str, float]:
         """Score the dev split."""
@@ -136,7 +126,10 @@ def text_accuracy(model: AttentionClassifier, split: Encoded, attention: str, se
     """Return the share of texts that are answered correctly under an attention."""
     was_training, right = model.training, 0
     model.eval()
-    for rows, generator in _batches(split.lengths, seed):
+    generator = torch.Generator().manual_seed(
+        seed
+    )  # one for all: the same split gives the same orders
+    for rows in sorted_batches(split.lengths, AT_ONCE):
         batch = split.batch(rows).to(model.device)
         outputs, _ = classified(model, batch, attention, generator)
         right += int((model.as_logits(outputs).argmax(-1) == batch.labels).sum())
@@ -144,28 +137,14 @@ def text_accuracy(model: AttentionClassifier, split: Encoded, attention: str, se
     return right / len(split.labels)
 
 
-@torch.no_grad()
 def sub_word_accuracy(
     model: EncoderDecoder, pairs: EncodedPairs, attention: str, seed: int
 ) -> float:
     """Return the share of target sub-words that are predicted under an attention, given those before them."""
-    was_training, right, count = model.training, 0, 0
-    model.eval()
-    device = model.output.weight.device
-    for rows, generator in _batches(pairs.lengths, seed):
-        batch = Translations(*(part.to(device) for part in pairs.batch(rows)))
-        real = batch.targets != NO_TARGET
-        predicted = translated(model, batch, attention, generator).argmax(-1)
-        right += int(((predicted == batch.targets) & real).sum())
-        count += int(real.sum())
+    was_training = model.training
+    generator = torch.Generator().manual_seed(seed)  # as in `text_accuracy`
+    share = accuracy(
+        model.eval(), pairs, lambda model, batch: translated(model, batch, attention, generator)
+    )
     model.train(was_training)
-    return right / count
-
-
-def _batches(
-    lengths: "np.ndarray[Any, np.dtype[np.int64]]", seed: int
-) -> "Iterator[tuple[Any, torch.Generator]]":
-    """Yield the rows of each batch, with one generator for all: the same split gives the same orders."""
-    generator = torch.Generator().manual_seed(seed)
-    for rows in sorted_batches(lengths, AT_ONCE):
-        yield rows, generator
+    return share

@@ -13,13 +13,12 @@ import pyarrow as pa
 
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.parallel import Pairs, Parallel
-from heedmap.data.pieces import Pieces
 from heedmap.errors import InputError
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
 from heedmap.papers.kit.parts import ABOUT, Row, left_out, left_out_of
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.reproduction import Cell, Experiment, Modules
-from heedmap.papers.kit.translators import Encoded, sampled
+from heedmap.papers.kit.translators import Encoded, pieces_of, sampled
 from heedmap.papers.vashishth.attention import (
     Classification,
     Translating,
@@ -191,8 +190,7 @@ def _translator(
 ) -> tuple[Any, Any, Row]:
     """Return the same of a translator; its answers are target sub-words, the commonest of all is the chance."""
     train = corpus.splits["train"]
-    sides = (words for side in (train.source, train.target) for words in side)
-    pieces = Pieces.learned(sides, settings.vocabulary)
+    pieces = pieces_of(train, settings.vocabulary)
     splits = {name: Encoded.of(pairs, pieces) for name, pairs in corpus.splits.items()}
     with seeded(seed):
         size = settings.translator_size

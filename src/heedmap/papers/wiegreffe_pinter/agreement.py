@@ -14,8 +14,9 @@ from heedmap.experiments.questions.adversary_agreement import (
     agreements,
     corrected,
 )
+from heedmap.experiments.questions.trained_adversary import name_of
 from heedmap.experiments.repeats import text_numbers
-from heedmap.papers.kit.claims import FALLS, SURVIVES, UNDECIDED, above
+from heedmap.papers.kit.claims import above, verdict_of_any
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.result import Estimate, Table
 
@@ -26,9 +27,8 @@ SHORT = {"leave_one_out": "loo", "gradient": "gradient"}
 
 
 def adversary_name(strength: float, direction: str) -> str:
-    """Return what an adversary is called: its λ, and the direction of KL."""
-    order = "adversary ‖ base" if direction == "adversary" else "base ‖ adversary"
-    return f"λ {strength:g}, KL({order})" if strength else "λ = 0, the control"
+    """Return what an adversary is called: its λ and the direction of KL, or the control."""
+    return name_of(strength, direction) if strength else "λ = 0, the control"
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,9 @@ class Agreements:
                 name = f"−τ with its {SHORT[measure]}, {self.name(model)}"
                 estimates.append(Estimate(name, -float(np.nanmean(values)), -high, -low))
                 sides.append(above((-high, -low)))
-        refuted = FALLS if sides and all(side.fails for side in sides) else UNDECIDED
-        word = SURVIVES if any(side.holds for side in sides) else refuted
         decisive = max(estimates, key=lambda number: number.low, default=None)
-        return word, [e.text for e in estimates] or ["no adversary has learned"], decisive
+        numbers = [e.text for e in estimates] or ["no adversary has learned"]
+        return verdict_of_any(sides), numbers, decisive
 
 
 def _mean(model: Agreement, column: str) -> str:

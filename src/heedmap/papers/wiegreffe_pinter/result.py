@@ -16,13 +16,11 @@ from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.seed_intervals import level_of, mean_interval
 from heedmap.experiments.seeds import Seeds, over_seeds, right
 from heedmap.papers.kit.claims import (
-    FALLS,
-    SURVIVES,
-    UNDECIDED,
     Side,
     above,
     least,
     verdict,
+    verdict_of_any,
 )
 from heedmap.papers.kit.learned import Learned, Score, accuracy
 from heedmap.papers.kit.reproduction import Reproduction
@@ -301,13 +299,11 @@ def _elsewhere(reproduction: WiegreffePinter) -> Claim:
         estimates.append(number)
         jsd = adversary.jsd[reproduction.long].mean()
         numbers.append(f"{number.text}, JSD {jsd:.2f}; TVD of another seed less the adversary's")
-    # One such model is enough: the claim falls only if every adversary is certainly farther.
-    refuted = FALLS if sides and all(side.fails for side in sides) else UNDECIDED
     return _judged(
         reproduction,
         f"A model can be trained whose maps are far from this one's (JSD ≥ {FAR}) and whose answers are no "
         "farther than another seed's.",
-        SURVIVES if any(side.holds for side in sides) else refuted,
+        verdict_of_any(sides),
         numbers or ["no adversary came that far"],
         trainings=1,  # of each adversary
         found=FOUND_ELSEWHERE,
