@@ -14,7 +14,6 @@ from rich.text import Text
 
 from heedmap.files.storage import write_atomically
 from heedmap.report.explained_window import Floats, Window
-from heedmap.report.scripts import policy
 from heedmap.report.templates import environment
 from heedmap.report.window_views import (
     marked_text,
@@ -144,7 +143,7 @@ class Explanation:
         """
         template = environment().get_template("explanation_page.html")
         body = Markup(self._repr_html_())
-        write_atomically(Path(path), template.render(name=self.name, body=body, policy=policy()))
+        write_atomically(Path(path), template.render(name=self.name, body=body))
         return Path(path)
 
     def to_dataframe(self) -> "pd.DataFrame":

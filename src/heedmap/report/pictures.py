@@ -20,7 +20,6 @@ from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.words import sum_by_word
 from heedmap.measures import change_in_prediction
 from heedmap.report.heatmaps import Token
-from heedmap.report.scripts import policy
 from heedmap.report.shown_interventions import ShownIntervention, shown_interventions
 from heedmap.report.templates import environment
 
@@ -133,7 +132,6 @@ def page(picture: Picture) -> str:
         .get_template("picture.html")
         .render(
             picture=picture,
-            policy=policy(),
         )
     )
 
