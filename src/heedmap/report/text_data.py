@@ -102,7 +102,8 @@ def pack_texts(
             {"name": name, "kind": kind, "signed": signed} for name, (kind, signed) in heads.items()
         ],
         **_texts(tables, rows),
-        "confidence": [_rounded(confidence[row]) for row in rows],
+        # With more digits: many texts have nearly 1, and are sorted by it.
+        "confidence": [_rounded(confidence[row], digits=7) for row in rows],
         "facts": [{"name": name, "values": [v[row] for row in rows]} for name, v in facts.items()],
         "own": _own_tokens(maps, list(heads)),
         "examples": [
@@ -244,9 +245,9 @@ def _packed(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content, 9)).decode()
 
 
-def _rounded(value: float | None) -> float | None:
-    """Round to four significant digits, more than a page shows."""
-    return None if value is None else float(f"{value:.4g}")
+def _rounded(value: float | None, digits: int = 4) -> float | None:
+    """Round to so many significant digits, more than a page shows."""
+    return None if value is None else float(f"{value:.{digits}g}")
 
 
 def _floats(values: Sequence[float | None]) -> NDArray[np.float64]:
