@@ -68,7 +68,7 @@ export class TextTable {
     return {
       count: this.#rows.length,
       getScrollElement: () => this.#body,
-      estimateSize: () => (NARROW.matches ? 60 : 36),
+      estimateSize: () => (NARROW.matches ? 84 : 36),
       overscan: 8,
       scrollToFn: elementScroll,
       observeElementRect,
@@ -118,7 +118,7 @@ export class TextTable {
     if (column.decimals !== undefined) return 8;
     let longest = column.title.length + 2;
     for (const row of this.#all) longest = Math.max(longest, String(column.value(row) ?? "").length);
-    return Math.min(10, 1 + longest / 2);
+    return Math.min(10, 0.5 + longest / 2);
   }
 
   #draw(): void {
@@ -175,7 +175,8 @@ export class TextTable {
       cell.append(chip(value === "right" ? "for" : "against", value));
     } else {
       const text = visible(value);
-      cell.append(element("bdi", {}, text));
+      cell.append(text);
+      cell.setAttribute("dir", "auto");
       if (column.id === "text") cell.setAttribute("title", text.slice(0, 1000));
     }
     return cell;
@@ -209,10 +210,10 @@ export class TextTable {
 
 const WIDTHS: Record<string, string> = {
   text: "minmax(10rem, 1fr)",
-  right: "5.5rem",
-  confidence: "6.5rem",
-  length: "4.5rem",
-  level: "8rem",
+  right: "5rem",
+  confidence: "6.2rem",
+  length: "3.8rem",
+  level: "7.4rem",
 };
 
 function lineId(place: number): string {

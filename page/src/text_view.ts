@@ -54,7 +54,10 @@ class MapGroup {
       element("tbody", {}, ...maps.map((map, i) => this.#legendRow(map, i))),
     );
     this.#lines = element("div", { class: "lines" });
-    this.root = element("div", { class: "maps" }, element("div", { class: "over" }, legend), this.#lines);
+    const signs = maps.some((map) => map.signed && map.values !== null)
+      ? [element("p", { class: "small signs" }, "Hatched bars speak against the answer: without the word it is likelier.")]
+      : [];
+    this.root = element("div", { class: "maps" }, element("div", { class: "over" }, legend, ...signs), this.#lines);
     for (const type of ["pointerover", "focusin", "click"]) {
       this.#lines.addEventListener(type, (event) => {
         this.#choose(event.target);
@@ -85,8 +88,8 @@ class MapGroup {
       scale.append(element("i", { class: "marks" }), "marked");
     } else {
       const largest = fixed(map.largest, decimalsOf(map.largest));
-      if (map.signed) scale.append(element("i", { class: "contrary" }), `against, to −${largest} `);
-      scale.append(element("i", { class: map.kind }), `${map.signed ? "for, to " : "0 to "}${largest}`);
+      if (map.signed) scale.append(element("i", { class: "contrary" }));
+      scale.append(element("i", { class: map.kind }), `${map.signed ? `−${largest}` : "0"} to ${largest}`);
     }
     return element("tr", {}, name, scale, this.#numbers[i] ?? "");
   }
