@@ -220,6 +220,12 @@ function lineId(place: number): string {
   return `text-line-${place}`;
 }
 
+/** Columns that every table has; a text's numbers have names of any kind. */
+function isOfAll(column: Column): boolean {
+  return column.id in WIDTHS || ["name", "predicted", "label"].includes(column.id);
+}
+
 function cellClass(column: Column): string {
-  return column.decimals === undefined ? `of-${column.id}` : "of-number";
+  const number = column.decimals === undefined ? "" : "of-number";
+  return isOfAll(column) ? `of-${column.id} ${number}`.trim() : number;
 }
