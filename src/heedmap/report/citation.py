@@ -1,5 +1,7 @@
 """The bottom line to take along: as text, Markdown and LaTeX, with what it rests on."""
 
+from importlib.metadata import version
+
 from heedmap.experiments.bottom_line import BottomLine
 from heedmap.experiments.findings import AuditResult, level_text
 from heedmap.report.wording import (
@@ -29,7 +31,7 @@ def citations(audit: AuditResult, line: BottomLine, tables_hash: str) -> dict[st
     ]
     about = (
         f"Data: {source_text(audit.settings.data.source)}. Model: {model_text(audit)}. "
-        f"Audited: {audited_text(audit)}. heedmap {_version()}, sha256 of the tables {tables_hash}."
+        f"Audited: {audited_text(audit)}. heedmap {version('heedmap')}, sha256 of the tables {tables_hash}."
     )
     return {
         "text": "".join(f"{printable(part)}\n" for part in (line.sentence, *rests_on, about)),
@@ -49,9 +51,3 @@ def _latex(sentence: str, rests_on: list[str], about: str) -> str:
     if items:
         whole += f"\\begin{{itemize}}\n{items}\\end{{itemize}}\n"
     return f"{whole}{latex_text(about)}\n"
-
-
-def _version() -> str:
-    from heedmap import __version__
-
-    return __version__
