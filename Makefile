@@ -5,25 +5,28 @@
 # make test-all: every test, the exhaustive ones too, before a release (CONTRIBUTING.md says when else).
 # make package: the source archive and the wheel, and the wheel tried in an environment without what is optional.
 # make docs: the examples in docstrings and pages are run, and the site is built to build/docs; any warning is an error.
+# make page: the report's JavaScript, built from page/ into the package. It ships with the package: only who changes page/
+# needs node. make check-page: its types, lint and tests, and whether the bundles in the package are what page/ makes.
+# make test-browser: the report in a real Chromium, where there is one (CHROMIUM names it): 3 minutes on two cores.
 # make calibration CORPORA='sst news20': the rates that come with heedmap, and docs/calibration.md; two hours on two
 # cores. CORPORA: folders of data sets that are planted on beside drawn texts.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test shapes test-all check docs package calibration clean
+.PHONY: demo test shapes test-all check docs package page check-page test-browser calibration clean
 
 demo: $(VENV)/.run
 	$(BIN)/heedmap audit --data reviews --out runs/demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not exhaustive" -n auto --dist worksteal
+	$(BIN)/python -m pytest -m "not exhaustive and not browser" -n auto --dist worksteal
 
 shapes: $(VENV)/.dev
 	HEEDMAP_SHAPES=1 PYTHONPATH=tests $(BIN)/python -m pytest -p shapes -n auto --dist worksteal
 
 test-all: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "slow or not slow" -n auto --dist worksteal
+	$(BIN)/python -m pytest -m "not browser" -n auto --dist worksteal
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -40,6 +43,19 @@ package: $(VENV)/.dev
 	$(BIN)/python -m build --quiet --no-isolation
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python scripts/try_wheel.py dist/*.whl
+
+page: page/node_modules/.installed
+	cd page && npm run --silent build
+
+check-page: page/node_modules/.installed
+	cd page && npm run --silent check
+
+page/node_modules/.installed: page/package-lock.json
+	cd page && npm ci --silent
+	touch $@
+
+test-browser: $(VENV)/.dev
+	$(BIN)/python -m pytest -m browser tests
 
 calibration: $(VENV)/.run
 	$(BIN)/python scripts/calibrate_packaged.py runs/calibration $(CORPORA)
@@ -59,4 +75,4 @@ $(VENV)/.dev: $(VENV)/.run
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) page/node_modules build dist .mypy_cache .ruff_cache .pytest_cache

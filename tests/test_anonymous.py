@@ -1,9 +1,11 @@
 """A page and files without texts: no word, query or id of the data is anywhere in their bytes."""
 
+import base64
 import io
 import json
 import re
 import zipfile
+import zlib
 from dataclasses import replace
 
 import pyarrow as pa
@@ -45,10 +47,18 @@ def text_of(path):
     return content.decode("utf-8")
 
 
+def unpacked(page):
+    """What the page holds compressed: the index of its texts."""
+    packed = re.search(r'id="texts-index">"([^"]*)"', page)[1]
+    return zlib.decompress(base64.b64decode(packed)).decode()
+
+
 def test_the_page_and_its_figures_hold_none(audit):
     whole, bare = page(audit), page(without_texts(audit))
     assert told(whole)
     assert told(bare) == []
+    assert told(unpacked(whole))
+    assert told(unpacked(bare)) == []
     assert "The texts were left out of this page" in bare
     assert "The texts were left out of this page" not in whole
     assert "Adversarial weights are what it could use instead" not in bare  # the key to texts

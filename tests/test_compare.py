@@ -540,7 +540,7 @@ def test_no_text_name_or_label_can_act_on_the_page(made, tmp_path):
     text = path.read_text("utf-8")
     page = Elements(text)
     tags = [tag for tag, _ in page.found]
-    assert tags.count("script") == 5, "two of data, three of ours"
+    assert tags.count("script") == 4, "two of data, two of ours"
     assert "img" not in tags
     assert not any(name.startswith("on") for _, found in page.found for name in found)
     assert "alert(2)</script>" not in text
@@ -548,7 +548,7 @@ def test_no_text_name_or_label_can_act_on_the_page(made, tmp_path):
         found["content"] for tag, found in page.found if "Content-Security-Policy" in found.values()
     )
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
-    assert "unsafe-inline" not in policy.split(";")[1]
+    assert "unsafe" not in policy
     assert not re.findall(r'(?:src|href)="(?!#)', text.split("<script")[0])
     data = json.loads(re.search(r'id="maps-data">(.*?)</script>', text, re.S)[1])
     assert data["texts"][0]["runs"][0]["tokens"][0] == "<script>alert(1)</script>"

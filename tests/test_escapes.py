@@ -17,8 +17,8 @@ from heedmap.papers.drozdyuk.settings import DrozdyukSettings
 from heedmap.papers.jain_wallace.measures import Cell, Measured
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
 from heedmap.papers.jain_wallace.result import result
-from heedmap.papers.kit.escapes import latex_text, markdown_text
 from heedmap.papers.kit.render import csv_text, latex, markdown, page
+from heedmap.terminal.escapes import latex_text, markdown_text
 from heedmap.terminal.output import csv_cell, printable
 
 HOSTILE = [

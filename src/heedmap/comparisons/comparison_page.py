@@ -2,16 +2,14 @@
 
 from math import isfinite
 
-from markupsafe import Markup
-
 from heedmap.comparisons.comparison_figure import answers_figure
 from heedmap.comparisons.differences import Difference
 from heedmap.comparisons.map_differences import MapDifferences
-from heedmap.comparisons.maps_script import MAPS
 from heedmap.comparisons.side_by_side import MOST_DIFFERENT, SideBySide
 from heedmap.experiments.findings import SIGNS
 from heedmap.experiments.rounding import number
-from heedmap.report.scripts import DRAW, bundle, policy, safe_json
+from heedmap.report.inline_styles import InlineStyles
+from heedmap.report.scripts import bundle, own_script, safe_json
 from heedmap.report.templates import environment
 from heedmap.report.wording import counts, model_text, plural, source_text
 
@@ -44,10 +42,8 @@ def page(comparison: SideBySide) -> str:
         most=MOST_DIFFERENT,
         texts=plural(comparison.texts.total, "text"),
         data=safe_json(data),
-        maps=Markup(MAPS),
-        policy=policy(bundle(), DRAW, MAPS),
-        bundle=bundle(),
-        draw=Markup(DRAW),
+        scripts=[bundle(), own_script("comparison.js")],
+        styled=InlineStyles(),
     )
 
 

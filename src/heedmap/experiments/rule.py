@@ -164,12 +164,9 @@ def _numbers(number: int, texts: Mapping[str, Column], map_: str) -> ClassNumber
         return float(values[is_known].mean()) / whole if is_known.any() else math.nan
 
     gone, alone = texts[f"gone_{map_}"], texts[f"alone_{map_}"] - guessing
-    half = lead / 2
-    # The best order counts only where the map on trial takes less than half: it is not asked elsewhere.
-    best = np.where(texts["gone_map"] < half, texts["gone_best"], -np.inf)
-    best = np.maximum(best, np.maximum(gone, texts["gone_map"]))
-    is_losing = best >= half
-    holds = (gone >= half) & (alone >= half)
+    best = _best_gone(texts, map_)
+    is_losing, is_gone, stays = losing_and_holding(texts, map_)
+    holds = is_gone & stays
     return ClassNumbers(
         number=number,
         n=len(lead),
@@ -187,6 +184,31 @@ def _numbers(number: int, texts: Mapping[str, Column], map_: str) -> ClassNumber
         ),
         losing=int(is_losing.sum()),
         held=int((holds & is_losing).sum()),
+    )
+
+
+def _best_gone(texts: Mapping[str, Column], map_: str) -> Column:
+    """Return what is gone without the best words known, by leave-one-out or a map."""
+    half = (texts["probability"] - texts["guessing"]) / 2
+    # The best order counts only where the map on trial takes less than half: it is not asked elsewhere.
+    best = np.where(texts["gone_map"] < half, texts["gone_best"], -np.inf)
+    return np.maximum(best, np.maximum(texts[f"gone_{map_}"], texts["gone_map"]))
+
+
+def losing_and_holding(
+    texts: Mapping[str, Column], map_: str = "map"
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return of each text three answers about half of the lead; all are no where the text was not asked.
+
+    Is it gone without some third of the words; without the first words of the map; and does it stay with the
+    highlighted words alone? `map_`: the ending of the columns of the map.
+    """
+    guessing = texts["guessing"]
+    half = (texts["probability"] - guessing) / 2
+    return (
+        _best_gone(texts, map_) >= half,
+        texts[f"gone_{map_}"] >= half,
+        texts[f"alone_{map_}"] - guessing >= half,
     )
 
 

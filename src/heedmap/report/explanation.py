@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from heedmap.files.storage import write_atomically
 from heedmap.report.explained_window import Floats, Window
-from heedmap.report.scripts import policy
+from heedmap.report.inline_styles import InlineStyles, style_attribute
 from heedmap.report.templates import environment
 from heedmap.report.window_views import (
     marked_text,
@@ -110,6 +110,9 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """Render it for a notebook: styles are in the elements, and nothing is fetched."""
+        return self._html(style_attribute)
+
+    def _html(self, styled: Callable[[str], Markup]) -> str:
         windows = [
             (
                 window,
@@ -120,7 +123,9 @@ class Explanation:
             for window in self.windows
         ]
         template = environment().get_template("explanation.html")
-        return template.render(explanation=self, classes=self._likeliest(), windows=windows)
+        return template.render(
+            explanation=self, classes=self._likeliest(), windows=windows, styled=styled
+        )
 
     def _sentences(self, window: Window) -> list[str]:
         return sentences(window, self.classes, self.unit, self.epsilon)
@@ -143,8 +148,9 @@ class Explanation:
             InputError: the file cannot be written.
         """
         template = environment().get_template("explanation_page.html")
-        body = Markup(self._repr_html_())
-        write_atomically(Path(path), template.render(name=self.name, body=body, policy=policy()))
+        styled = InlineStyles()
+        body = Markup(self._html(styled))
+        write_atomically(Path(path), template.render(name=self.name, body=body, styled=styled))
         return Path(path)
 
     def to_dataframe(self) -> "pd.DataFrame":

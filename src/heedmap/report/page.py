@@ -3,19 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import SIGNS, AuditResult, pooled
 from heedmap.experiments.methods.adversary_weights import FILE
 from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.experiments.questions.adversary import is_exact, is_searched
+from heedmap.files.content_hash import tables_hash
 from heedmap.report.anonymous import is_anonymous
+from heedmap.report.citation import citations
 from heedmap.report.examples import choose_examples
 from heedmap.report.figures import figures
-from heedmap.report.heatmaps import Instance, instance
-from heedmap.report.scripts import DRAW, bundle, policy, safe_json
+from heedmap.report.heatmaps import instance
+from heedmap.report.inline_styles import InlineStyles
+from heedmap.report.scripts import bundle, own_script, safe_json
 from heedmap.report.templates import environment
+from heedmap.report.text_data import pack_texts
 from heedmap.report.verdict import verdicts
 from heedmap.report.wording import (
     LISTED,
@@ -45,24 +47,29 @@ def page(audit: AuditResult) -> str:
     whole = pooled(audit)
     adversary = audit.tables.get("adversary")  # optional, unlike the instances
     columns = [] if adversary is None else adversary.column_names
+    examples = choose_examples(audit.tables, derived(audit))
+    line = None if audit.rates is None else bottom_line(audit, audit.rates)
     return (
         environment()
         .get_template("page.html")
         .render(
             name=str(audit.about.get("name", "")),
-            policy=policy(bundle(), DRAW),
-            bundle=bundle(),
-            draw=Markup(DRAW),
+            scripts=[bundle(), own_script("report.js")],
+            styled=InlineStyles(),
             facts=_facts(whole),
             training=_training(audit),
             left_out=left_out(audit),
             verdicts=verdicts(whole),
             signs=SIGNS,
             few=few_texts(distinct_texts(whole)),
-            line=None if audit.rates is None else bottom_line(audit, audit.rates),
+            line=line,
+            citations=None if line is None else citations(whole, line, tables_hash(audit.tables)),
             figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
-            instances=[] if is_anonymous(audit) else _instances(audit),
+            instances=[]
+            if is_anonymous(audit)
+            else [instance(audit.tables, audit.classes, example) for example in examples],
             anonymous=is_anonymous(audit),
+            texts=pack_texts(audit.tables, audit.classes, examples),
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,
             classes=len(audit.classes),
@@ -76,13 +83,6 @@ def page(audit: AuditResult) -> str:
             settings=audit.settings.to_toml(),
         )
     )
-
-
-def _instances(audit: AuditResult) -> list[Instance]:
-    return [
-        instance(audit.tables, audit.classes, example)
-        for example in choose_examples(audit.tables, derived(audit))
-    ]
 
 
 def _facts(audit: AuditResult) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.words import sum_by_word
 from heedmap.measures import change_in_prediction
 from heedmap.report.heatmaps import Token
-from heedmap.report.scripts import policy
+from heedmap.report.inline_styles import InlineStyles
 from heedmap.report.shown_interventions import ShownIntervention, shown_interventions
 from heedmap.report.templates import environment
 
@@ -128,14 +128,8 @@ def draw(model: TransformerClassifier, text: str, seed: int = 0) -> Picture:
 
 def page(picture: Picture) -> str:
     """Render the picture as a self-contained page without scripts; all text is escaped."""
-    return (
-        environment()
-        .get_template("picture.html")
-        .render(
-            picture=picture,
-            policy=policy(),
-        )
-    )
+    template = environment().get_template("picture.html")
+    return template.render(picture=picture, styled=InlineStyles())
 
 
 @torch.no_grad()

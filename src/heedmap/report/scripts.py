@@ -1,67 +1,50 @@
-"""The page's JavaScript: Vega, our own few lines, and a policy that forbids everything else."""
+"""The page's JavaScript: Vega, our own bundles, and a policy that forbids everything else."""
 
 import base64
 import hashlib
 import json
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
 import vl_convert
 from markupsafe import Markup
 
-# `ast` draws without eval, which the policy forbids. Charts take text and line colours from the
-# page, and are redrawn when the system switches between dark and light.
-DRAW = """
-(() => {
-  const scheme = matchMedia("(prefers-color-scheme: dark)");
-  const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const config = () => ({
-    background: "transparent",
-    font: "system-ui, sans-serif",
-    view: {stroke: null},
-    axis: {
-      labelColor: colour("--text"), titleColor: colour("--text"), titleFontWeight: "normal",
-      gridColor: colour("--line"), domainColor: colour("--quiet"), tickColor: colour("--quiet"),
-      labelFontSize: 11, titleFontSize: 12, tickCount: 5
-    },
-    text: {color: colour("--text")}, rule: {color: colour("--text")}, point: {color: colour("--text")},
-    aria: true
-  });
-  const draw = () => {
-    for (const place of document.querySelectorAll("[data-chart]")) {
-      const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
-      vegaEmbed(place, spec, {
-        ast: true, actions: false, renderer: "svg", config: config(),
-        tooltip: {theme: scheme.matches ? "dark" : "light"}
-      }).catch(error => { place.textContent = "This figure could not be drawn: " + error; });
-    }
-  };
-  scheme.addEventListener("change", draw);
-  draw();
-})();
-"""
-
 
 @lru_cache(maxsize=1)
 def bundle() -> Markup:
     """Return Vega, Vega-Lite and Vega-Embed as one script, from the vl-convert package: no network."""
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return _inside_an_element(
+        vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"), "the bundle of vl-convert"
+    )
+
+
+@lru_cache
+def own_script(name: str) -> Markup:
+    """Return one of our own bundles, which `make page` builds from `page/`."""
+    text = files("heedmap.report").joinpath(name).read_text("utf-8")
+    return _inside_an_element(text, name)
+
+
+def _inside_an_element(script: str, name: str) -> Markup:
     lower = script.lower()
     if "</script" in lower or "<!--" in lower or "\r" in script:
-        raise AssertionError("the bundle of vl-convert cannot stand inside a script element")
+        raise AssertionError(f"{name} cannot stand inside a script element")
     return Markup(script)
 
 
-def policy(*scripts: str) -> str:
-    """Return a Content-Security-Policy that allows these scripts and the page's styles, and no network."""
-    hashes = " ".join(
-        "'sha256-" + base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() + "'"
-        for s in scripts
-    )
+def policy(*scripts: str, style: str) -> str:
+    """Return a Content-Security-Policy that allows these scripts, this style sheet, and no network."""
+    allowed = " ".join(map(_sha256, scripts)) or "'none'"
     return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {allowed}; style-src {_sha256(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
+
+
+def _sha256(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def safe_json(value: dict[str, Any]) -> Markup:

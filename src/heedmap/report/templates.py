@@ -6,6 +6,8 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from heedmap.report.scripts import policy, safe_json
+
 # Control characters become visible symbols: a page printed in a terminal must not control it.
 _PICTURES = {c: 0x2400 + c for c in range(32) if chr(c) not in "\t\n\r"} | {127: 0x2421}
 
@@ -25,6 +27,8 @@ def environment() -> Environment:
     environment.globals["style"] = Markup(
         files("heedmap.report").joinpath("style.css").read_text("utf-8")
     )
+    environment.globals["policy"] = policy
+    environment.filters["safe_json"] = safe_json
     environment.filters["shade"] = lambda x: f"{x:z.3f}".rstrip("0").rstrip(".")
     environment.filters["slug"] = lambda level: level.replace(" ", "-")
     environment.filters["weight"] = lambda x: f"{x:z.4g}"

@@ -6,8 +6,8 @@ from textwrap import wrap
 
 import pandas as pd
 
-from heedmap.papers.kit.escapes import latex_text
 from heedmap.papers.kit.result import Result
+from heedmap.terminal.escapes import latex_text
 from heedmap.terminal.output import printable
 
 PACKAGES = "Packages: booktabs; longtable for more lines than a page has."

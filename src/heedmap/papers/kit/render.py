@@ -5,15 +5,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from heedmap.files import manifest
-from heedmap.papers.kit.escapes import markdown_text
 from heedmap.papers.kit.latex import latex
 from heedmap.papers.kit.registry import RESULT
 from heedmap.papers.kit.result import Claim, Result, Table
-from heedmap.report.scripts import DRAW, bundle, policy, safe_json
+from heedmap.report.inline_styles import InlineStyles
+from heedmap.report.scripts import bundle, own_script, safe_json
 from heedmap.report.templates import environment
+from heedmap.terminal.escapes import markdown_text
 from heedmap.terminal.output import cell, csv_cell
 
 if TYPE_CHECKING:
@@ -38,9 +37,8 @@ def page(result: Result) -> str:
     template = environment().get_template("grid.html")
     return template.render(
         result=result,
-        policy=policy(bundle(), DRAW),
-        bundle=bundle(),
-        draw=Markup(DRAW),
+        scripts=[bundle(), own_script("figures.js")],
+        styled=InlineStyles(),
         figures=[(figure, safe_json(figure.spec)) for figure in result.figures],
     )
 

@@ -1,0 +1,165 @@
+// All texts of the page: filters, the table, and the opened texts; the address holds what is chosen.
+import { element } from "./elements.ts";
+import { Filters } from "./filters.ts";
+import { Maps, type Index, type TextMap } from "./payload.ts";
+import { anchors, columns, searchable, select, type Column } from "./selection.ts";
+import { nextSort } from "./sorting.ts";
+import { DEFAULT, fromHash, toHash, unfiltered, type State } from "./state.ts";
+import { TextTable } from "./text_table.ts";
+import { TextView } from "./text_view.ts";
+
+const TYPING = 150; // milliseconds without a key, after which the address is written
+
+export class Explorer {
+  readonly #index: Index;
+  readonly #maps: Maps;
+  readonly #columns: readonly Column[];
+  readonly #fixed: number;
+  readonly #words: readonly string[];
+  readonly #anchors: readonly string[];
+  readonly #filters: Filters;
+  readonly #table: TextTable;
+  readonly #opened = element("div", { class: "opened-texts" });
+  #state: State = { ...DEFAULT };
+  #shown = "";
+  #views: TextView[] = [];
+  #timer = 0;
+
+  constructor(root: HTMLElement, index: Index, packed: readonly string[]) {
+    this.#index = index;
+    this.#maps = new Maps(index, packed);
+    this.#columns = columns(index);
+    this.#fixed = this.#columns.length - index.facts.length;
+    this.#words = searchable(index);
+    this.#anchors = anchors(index);
+    const sortable = this.#columns.flatMap(({ id, title, decimals }): [string, string][] => [
+      [id, decimals === undefined ? `${title}, A to Z` : `${title}, smallest first`],
+      [`-${id}`, decimals === undefined ? `${title}, Z to A` : `${title}, largest first`],
+    ]);
+    this.#filters = new Filters(
+      index,
+      index.facts.map((fact) => fact.name),
+      sortable,
+      (field, value, typing) => {
+        this.#choose({ [field]: value }, typing);
+      },
+      () => {
+        this.#choose(unfiltered({ ...this.#state, sort: "", show: "" }));
+      },
+    );
+    this.#table = new TextTable(index.tokens.length, {
+      sort: (column) => {
+        this.#choose({ sort: nextSort(this.#state.sort, column, this.#isNumber(column)) });
+      },
+      open: (row) => {
+        this.#choose({ text: this.#anchors[row] ?? "" });
+      },
+      address: (row) => toHash({ ...this.#state, text: this.#anchors[row] ?? "" }),
+    });
+    root.append(...this.#telling(), this.#filters.root, this.#table.root, this.#opened);
+    new ResizeObserver(() => {
+      for (const view of this.#views) view.layOut();
+    }).observe(this.#opened);
+    addEventListener("popstate", () => {
+      this.#restore();
+    });
+  }
+
+  /** Show what the address says; an address of something else changes nothing. */
+  start(): void {
+    this.#state = fromHash(location.hash) ?? { ...DEFAULT };
+    this.#show();
+  }
+
+  #restore(): void {
+    const state = fromHash(location.hash);
+    if (state === null) return;
+    this.#state = state;
+    this.#show();
+  }
+
+  /** Change a part of the state: a step back undoes it, but not each letter that is typed. */
+  #choose(change: Partial<State>, typing = false): void {
+    const next = { ...this.#state, ...change };
+    if (toHash(next) === toHash(this.#state)) {
+      this.#show();
+      return;
+    }
+    clearTimeout(this.#timer);
+    if (typing) {
+      this.#timer = window.setTimeout(() => {
+        history.replaceState(null, "", toHash(this.#state));
+      }, TYPING);
+    } else {
+      history.pushState(null, "", toHash(next));
+    }
+    this.#state = next;
+    this.#show();
+  }
+
+  #show(): void {
+    const rows = select(this.#index, this.#columns, this.#words, this.#state);
+    const all = this.#index.tokens.length;
+    const status = rows.length === all ? `All ${all} texts` : `${rows.length} of ${all} texts`;
+    this.#filters.show(this.#state, status);
+    const open = [this.#state.pin, this.#state.text].flatMap((anchor) => {
+      const row = anchor === "" ? -1 : this.#anchors.indexOf(anchor);
+      return row < 0 ? [] : [row];
+    });
+    const extra = this.#columns.slice(this.#fixed).filter((column) => this.#isShown(column.id));
+    this.#table.show([...this.#columns.slice(0, this.#fixed), ...extra], rows, this.#state.sort, open);
+    void this.#open([...new Set(open)]);
+  }
+
+  /** A number has a column where it is asked for, or sorted by. */
+  #isShown(id: string): boolean {
+    return id === this.#state.show || id === this.#state.sort || `-${id}` === this.#state.sort;
+  }
+
+  #isNumber(id: string): boolean {
+    return this.#columns.find((column) => column.id === id)?.decimals !== undefined;
+  }
+
+  async #open(rows: readonly number[]): Promise<void> {
+    const { text, pin } = this.#state;
+    const shown = JSON.stringify([rows, text, pin]);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    const maps = await Promise.all(rows.map((row) => this.#maps.of(row)));
+    if (shown !== this.#shown) return; // another text was opened meanwhile
+    const isNew = (row: number): boolean => this.#anchors[row] === text;
+    this.#views = rows.map((row, i) => this.#view(row, maps[i] ?? []));
+    this.#opened.replaceChildren(...this.#views.map((view) => view.root));
+    this.#opened.classList.toggle("two", rows.length > 1);
+    for (const view of this.#views) view.layOut();
+    const place = rows.findIndex(isNew);
+    this.#views[Math.max(0, place)]?.root.scrollIntoView({ block: "nearest" });
+  }
+
+  #view(row: number, maps: readonly TextMap[]): TextView {
+    const anchor = this.#anchors[row] ?? "";
+    const isPinned = anchor === this.#state.pin;
+    return new TextView(this.#index, row, maps, {
+      address: (other) => toHash({ ...DEFAULT, text: this.#anchors[other] ?? "" }),
+      isPinned,
+      pin: () => {
+        this.#choose(isPinned ? { pin: "" } : { pin: anchor });
+      },
+      close: () => {
+        const { text, pin } = this.#state;
+        this.#choose({ text: text === anchor ? "" : text, pin: pin === anchor ? "" : pin });
+        this.#table.root.focus({ preventScroll: true });
+      },
+    });
+  }
+
+  /** Links to the texts that were chosen by rule. */
+  #telling(): HTMLElement[] {
+    if (this.#index.examples.length === 0) return [];
+    const links = this.#index.examples.map(({ row, title, reason }) =>
+      element("a", { href: toHash({ ...DEFAULT, text: this.#anchors[row] ?? "" }), title: reason }, title),
+    );
+    const list = element("ul", { class: "telling" }, ...links.map((link) => element("li", {}, link)));
+    return [element("p", { class: "hint" }, "The most telling ones, chosen by rule and not by hand:"), list];
+  }
+}

@@ -1,0 +1,124 @@
+// Which texts a state shows, and in which order.
+import type { Index } from "./payload.ts";
+import type { State } from "./state.ts";
+
+export type Value = string | number | null;
+
+/** A column of the table. `decimals`: of its numbers; of text there are none. */
+export interface Column {
+  id: string;
+  title: string;
+  decimals?: number;
+  value: (row: number) => Value;
+}
+
+const LEVELS = ["for", "mixed", "against", "cannot tell"];
+
+/** All columns: those that every text has, and a text's numbers, by their names. */
+export function columns(index: Index): Column[] {
+  const className = (number: number | null | undefined): Value =>
+    number === null || number === undefined ? null : (index.classes[number] ?? null);
+  const fixed: Column[] = [
+    { id: "name", title: "name", value: (row) => index.name[row] ?? null },
+    { id: "text", title: "text", value: (row) => textOf(index, row) },
+    { id: "predicted", title: "predicted", value: (row) => className(index.predicted[row]) },
+    { id: "confidence", title: "confidence", decimals: 3, value: (row) => index.confidence[row] ?? null },
+    { id: "length", title: "length", decimals: 0, value: (row) => (index.tokens[row] ?? []).length },
+  ];
+  if (index.label.some((label) => label !== null)) {
+    fixed.splice(3, 0, { id: "label", title: "label", value: (row) => className(index.label[row]) });
+    fixed.splice(4, 0, { id: "right", title: "right", value: (row) => rightness(index, row) });
+  }
+  const levels = index.level;
+  if (levels !== null) fixed.push({ id: "level", title: "level", value: (row) => levels[row] ?? null });
+  const facts = index.facts.map((fact) => ({
+    id: fact.name,
+    title: fact.name,
+    decimals: fact.values.every((value) => value === null || Number.isInteger(value)) ? 0 : 3,
+    value: (row: number): Value => fact.values[row] ?? null,
+  }));
+  return [...fixed, ...facts];
+}
+
+export function textOf(index: Index, row: number): string {
+  return (index.tokens[row] ?? []).join(" ");
+}
+
+/** "right" or "wrong"; null where the label is not known. */
+export function rightness(index: Index, row: number): "right" | "wrong" | null {
+  const label = index.label[row] ?? null;
+  if (label === null) return null;
+  return label === index.predicted[row] ? "right" : "wrong";
+}
+
+/** The names of the texts in addresses: their keys, and of equal keys the later ones with a number. */
+export function anchors(index: Index): string[] {
+  const seen = new Set<string>();
+  return index.key.map((key) => {
+    let anchor = key;
+    for (let i = 2; seen.has(anchor); i++) anchor = `${key}~${i}`;
+    seen.add(anchor);
+    return anchor;
+  });
+}
+
+/** What is searched of each text, in lower case: its words, its name and its query. */
+export function searchable(index: Index): string[] {
+  return index.tokens.map((tokens, row) =>
+    [...tokens, index.name[row], ...(index.query?.[row] ?? [])].join(" ").toLowerCase(),
+  );
+}
+
+/** The rows that a state shows, in its order. */
+export function select(index: Index, all: readonly Column[], words: readonly string[], state: State): number[] {
+  const terms = state.search.toLowerCase().split(/\s+/).filter(Boolean);
+  const [shortest, longest] = bounds(state.shortest, state.longest);
+  const [least, most] = bounds(state.least, state.most);
+  const rows = index.tokens.flatMap((tokens, row) => {
+    const confidence = index.confidence[row] ?? Number.NaN;
+    const label = index.label[row] ?? null;
+    const fits =
+      (state.predicted === "" || index.classes[index.predicted[row] ?? -1] === state.predicted) &&
+      (state.label === "" || (label !== null && index.classes[label] === state.label)) &&
+      (state.right === "" || rightness(index, row) === state.right) &&
+      (state.level === "" || index.level?.[row] === state.level) &&
+      tokens.length >= shortest &&
+      tokens.length <= longest &&
+      confidence >= least &&
+      confidence <= most &&
+      terms.every((term) => words[row]?.includes(term));
+    return fits ? [row] : [];
+  });
+  return sorted(rows, all, state.sort);
+}
+
+/** The rows in the order of a column; those without a value come last, whichever way it is sorted. */
+export function sorted(rows: readonly number[], all: readonly Column[], sort: string): number[] {
+  const id = sort.startsWith("-") ? sort.slice(1) : sort;
+  const column = all.find((candidate) => candidate.id === id);
+  if (column === undefined) return [...rows];
+  const sign = sort.startsWith("-") ? -1 : 1;
+  const values = new Map(rows.map((row) => [row, column.value(row)]));
+  return [...rows].sort((a, b) => {
+    const [x, y] = [values.get(a) ?? null, values.get(b) ?? null];
+    if (x === null || y === null) return Number(x === null) - Number(y === null) || a - b;
+    return sign * compared(column.id, x, y) || a - b;
+  });
+}
+
+function compared(id: string, x: string | number, y: string | number): number {
+  if (typeof x === "number" && typeof y === "number") return x - y;
+  if (id === "level") return LEVELS.indexOf(String(x)) - LEVELS.indexOf(String(y));
+  return collator.compare(String(x), String(y));
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+function bounds(low: string, high: string): [number, number] {
+  return [bound(low, -Infinity), bound(high, Infinity)];
+}
+
+function bound(typed: string, otherwise: number): number {
+  const value = Number(typed);
+  return typed.trim() === "" || Number.isNaN(value) ? otherwise : value;
+}
