@@ -7,14 +7,15 @@ from heedmap.papers.kit.claims import NEITHER, Check, apart, judged
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.result import Claim, Estimate, Table
 from heedmap.papers.survey.formats import with_interval
-from heedmap.papers.survey.numbers import RankCorrelation, TextModel
+from heedmap.papers.survey.numbers import FEWEST, RankCorrelation, TextModel
 from heedmap.papers.survey.survey import Survey, cost
+from heedmap.report.wording import plural
 
-RHO_HOW = """Spearman's ρ over models that have learned, 0 by chance, with Fisher's 95 % interval; \
-models of one data set are not independent, so that it is too narrow rather than too wide."""
+RHO_HOW = f"""Spearman's ρ over models that have learned, 0 by chance, with Fisher's 95 % interval, in which \
+the models of one data set, which are not independent, count as one; none of fewer than {FEWEST} data sets."""
 OVER_MODELS = (
-    "By Fisher's interval of the rank correlation over models that have learned; those of one data set are "
-    "not independent, so that it is too narrow rather than too wide."
+    "By Fisher's interval of the rank correlation over models that have learned, in which those of one data "
+    "set, which are not independent, count as one."
 )
 
 
@@ -44,10 +45,8 @@ def correlation_table(survey: Survey) -> Table:
     lines = []
     for name, (models, x, y) in pairs.items():
         rho = survey.correlation(models, x, y)
-        data = len({model["data"] for model in survey.counted(models)})
-        lines.append(
-            [name, with_interval(rho.value, rho.low, rho.high), str(rho.models), str(data)]
-        )
+        number = with_interval(rho.value, rho.low, rho.high)
+        lines.append([name, number, str(rho.models), str(rho.data_sets)])
     heads = ["numbers", "ρ", "models", "data sets"]
     return Table("Rank correlations over models", heads, lines, RHO_HOW)
 
@@ -56,13 +55,18 @@ def correlation_claim(text: str, of: str, correlation: RankCorrelation, sign: in
     """Judge that two numbers of models go together, or against each other (`sign` −1)."""
     ends = sorted((sign * correlation.low, sign * correlation.high))
     if math.isnan(correlation.low):
-        line = f"{of}: no interval of {correlation.models} models"
+        line = f"{of}: no interval of {_counted(correlation)}"
         return judged(text, [Check(line, NEITHER)], Learned({}), basis=OVER_MODELS)
     value = Estimate(
-        f"{'−' if sign < 0 else ''}ρ of {of}, {correlation.models} models",
+        f"{'−' if sign < 0 else ''}ρ of {of}, {_counted(correlation)}",
         sign * correlation.value,
         ends[0],
         ends[1],
     )
     check = Check(value.text, apart((ends[0], ends[1])), (), value)
     return judged(text, [check], Learned({}), basis=OVER_MODELS)
+
+
+def _counted(correlation: RankCorrelation) -> str:
+    """Return how many models a correlation rests on, and of how many data sets they are."""
+    return f"{plural(correlation.models, 'model')} of {plural(correlation.data_sets, 'data set')}"

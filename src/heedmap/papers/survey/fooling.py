@@ -13,7 +13,6 @@ from heedmap.papers.survey.numbers import (
     SHARE,
     Numbers,
     TextModel,
-    rank_correlation,
 )
 from heedmap.papers.survey.survey import Survey, freedom
 
@@ -22,9 +21,10 @@ a 95 % interval over texts; exact for two classes and single texts, else what wa
 most: the farthest weights of the same texts, whatever they predict. Chance: shuffled weights, \
 whatever they predict."""
 FACTOR_HOW = """Of models that have learned. Size, classes and length over models: Spearman's ρ \
-with JSD / ln 2. Length over texts: mean of the models' ρ. Encoder and normaliser: mean difference \
-in JSD / ln 2 of models alike but for it, with Student's interval. 0 = no effect, chance and \
-all."""
+with JSD / ln 2, as in the table of rank correlations. Length over texts: the models' ρ. Encoder, \
+normaliser and size: differences in JSD / ln 2 of models alike but for it. Of these the mean \
+of the data sets' means is shown, with Student's interval over data sets. 0 = no effect, chance \
+and all."""
 
 
 def fooling_table(survey: Survey) -> Table:
@@ -65,29 +65,28 @@ def factor_table(survey: Survey) -> Table:
         ("classes, over models", lambda m: float(m.classes)),
         ("length, over models", lambda m: m.mean("n_tokens")),
     ):
-        rho = rank_correlation([x(model) for model in models], [freedom(m) for m in models])
-        lines.append(
-            [name, "ρ", with_interval(rho.value, rho.low, rho.high), f"{rho.models} models"]
-        )
-    within = [rho for rho in (length_correlation(model) for model in models) if math.isfinite(rho)]
-    mean_rho = float(np.mean(within)) if within else math.nan
-    lines.append(
-        [
-            "length, over texts of a model",
-            "mean ρ",
-            with_interval(mean_rho, *bounded_interval(within)),
-            f"{len(within)} models",
-        ]
-    )
+        rho = survey.correlation(survey.texts, x, freedom)
+        number = with_interval(rho.value, rho.low, rho.high)
+        lines.append([name, "ρ", number, f"{rho.models} models", str(rho.data_sets)])
+    within = [(model["data"], length_correlation(model)) for model in models]
+    lines.append(["length, over texts of a model", "mean ρ", *_over_data(within, "models")])
     for factor in ("encoder", "normaliser", "size"):
         for change, differences in paired_differences(models, factor).items():
-            value = float(np.mean(differences))
-            number = with_interval(value, *bounded_interval(differences))
-            lines.append(
-                [f"{factor}: {change}", "difference", number, f"{len(differences)} pairs of models"]
-            )
-    heads = ["by", "number", "JSD / ln 2", "rests on"]
+            numbers = _over_data(differences, "pairs of models")
+            lines.append([f"{factor}: {change}", "difference", *numbers])
+    heads = ["by", "number", "JSD / ln 2", "rests on", "data sets"]
     return Table("What makes a model easy to fool?", heads, lines, FACTOR_HOW, labels=2)
+
+
+def _over_data(values: Sequence[tuple[str, float]], kind: str) -> list[str]:
+    """Return the mean of the data sets' means with its interval, and how many values and data sets it has."""
+    by_data: dict[str, list[float]] = {}
+    for data, value in values:
+        if math.isfinite(value):
+            by_data.setdefault(data, []).append(value)
+    means = [float(np.mean(of_data)) for of_data in by_data.values()]
+    number = with_interval(float(np.mean(means)) if means else math.nan, *bounded_interval(means))
+    return [number, f"{sum(map(len, by_data.values()))} {kind}", str(len(means))]
 
 
 def length_correlation(model: TextModel) -> float:
@@ -100,13 +99,20 @@ def length_correlation(model: TextModel) -> float:
     return float(stats.spearmanr(length, values).statistic)
 
 
-def paired_differences(models: Sequence[TextModel], factor: str) -> dict[str, list[float]]:
-    """Return the differences in JSD / ln 2 of models that differ in one factor alone, by the change."""
+def paired_differences(
+    models: Sequence[TextModel], factor: str
+) -> dict[str, list[tuple[str, float]]]:
+    """Return the differences in JSD / ln 2 of models that differ in one factor alone, with their data set.
+
+    They are sorted by the change.
+    """
     keys = ("data", "encoder", "normaliser", "size")
-    differences: dict[str, list[float]] = {}
+    differences: dict[str, list[tuple[str, float]]] = {}
     for i, first in enumerate(models):
         for second in models[i + 1 :]:
             if [key for key in keys if first[key] != second[key]] == [factor]:
                 change = f"{second[factor]} less {first[factor]}"
-                differences.setdefault(change, []).append(freedom(second) - freedom(first))
+                differences.setdefault(change, []).append(
+                    (first["data"], freedom(second) - freedom(first))
+                )
     return differences

@@ -19,7 +19,7 @@ from heedmap.measures import LN2
 from heedmap.papers.kit.reproduction import Cell
 
 Numbers = NDArray[np.float64]
-FEWEST = 4  # models of a rank correlation with an interval
+FEWEST = 4  # data sets of a rank correlation with an interval
 SIGNED, SHARE = (-1.0, 1.0), (0.0, 1.0)
 
 
@@ -164,32 +164,38 @@ def model_of(cell: Cell, table: pa.Table) -> list[Any]:
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's ρ of two numbers of models, with its 95 % interval over them, and how many there are."""
+    """Spearman's ρ of two numbers of models with its 95 % interval, and the numbers of models and data sets."""
 
     value: float
     low: float
     high: float
     models: int
+    data_sets: int
 
 
 def rank_correlation(
-    x: Sequence[float], y: Sequence[float], level: float = LEVEL
+    x: Sequence[float], y: Sequence[float], data: Sequence[str], level: float = LEVEL
 ) -> RankCorrelation:
-    """Return Spearman's ρ of the models that have both numbers.
+    """Return Spearman's ρ of the models that have both numbers; `data` names each model's data set.
 
-    The interval is Fisher's, tanh(artanh ρ ± z √((1 + ρ²/2) / (n − 3))) (Bonett & Wright 2000), and treats
-    models as independent, which those of one data set are not. It would be a point at ρ = ±1: there it is that
-    of the next smaller ρ of n ranks, 1 − 12 / (n³ − n), up to ±1. None of fewer than FEWEST models, or where a
-    number is the same for all.
+    The interval is Fisher's, tanh(artanh ρ ± z √((1 + ρ²/2) / (n − 3))) (Bonett & Wright 2000), where n is
+    the number of data sets: models of one data set are not independent, and count as one here, which is
+    too wide rather than too narrow. It would be a point at ρ = ±1: there it is that of the next smaller ρ of n
+    ranks, 1 − 12 / (n³ − n), up to ±1. There is none of fewer than FEWEST data sets, or where a number is the
+    same for all.
     """
     pairs = np.array([x, y], dtype=np.float64).reshape(2, -1)
-    pairs = pairs[:, np.isfinite(pairs).all(0)]
-    count = pairs.shape[1]
-    if count < FEWEST or any(np.ptp(numbers) == 0 for numbers in pairs):
-        return RankCorrelation(math.nan, math.nan, math.nan, count)
+    defined = np.flatnonzero(np.isfinite(pairs).all(axis=0))
+    pairs = pairs[:, defined]
+    models = pairs.shape[1]
+    count = len({data[i] for i in defined.tolist()})
+    if models < 2 or any(np.ptp(numbers) == 0 for numbers in pairs):
+        return RankCorrelation(math.nan, math.nan, math.nan, models, count)
     rho = float(stats.spearmanr(pairs[0], pairs[1]).statistic)
+    if count < FEWEST:
+        return RankCorrelation(rho, math.nan, math.nan, models, count)
     edge = 1 - 12 / (count**3 - count)
     inner = max(-edge, min(edge, rho))
     half = float(stats.norm.ppf((1 + level) / 2)) * math.sqrt((1 + inner**2 / 2) / (count - 3))
     low, high = (math.tanh(math.atanh(inner) + side * half) for side in (-1, 1))
-    return RankCorrelation(rho, min(low, rho), max(high, rho), count)
+    return RankCorrelation(rho, min(low, rho), max(high, rho), models, count)

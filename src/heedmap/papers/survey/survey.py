@@ -88,7 +88,11 @@ class Survey(CellReproduction[SurveySettings]):
     ) -> RankCorrelation:
         """Return the rank correlation of two numbers over the models that have learned."""
         counted = self.counted(models)
-        return rank_correlation([x(model) for model in counted], [y(model) for model in counted])
+        return rank_correlation(
+            [x(model) for model in counted],
+            [y(model) for model in counted],
+            [model["data"] for model in counted],
+        )
 
 
 def cost(model: TextModel) -> float:
