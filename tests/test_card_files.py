@@ -13,7 +13,8 @@ from wording import stopped
 
 import heedmap as hm
 from heedmap.experiments.rates import packaged_rates
-from heedmap.report.card_content import card_content, tables_hash
+from heedmap.files.content_hash import tables_hash
+from heedmap.report.card_content import card_content
 from heedmap.report.card_files import FORMATS, SCALE, WIDTH, card_file, latex, markdown, svg, tex
 from heedmap.runs.audit_folder import keep_tables
 from heedmap.runs.audited import Audit
@@ -44,7 +45,8 @@ def test_the_content_is_that_of_the_card(audit):
     assert [question.topic for question in content.questions] == [f.topic for f in judged]
     assert content.questions[0].n == "n = 40 (4 different)"
     assert dict(content.facts)["audited"] == "40 of 45 test texts, a seeded sample"
-    assert content.source == f"heedmap {hm.__version__}, tables sha256 {tables_hash(audit.tables)}"
+    beginning = tables_hash(audit.tables)[:16]
+    assert content.source == f"heedmap {hm.__version__}, tables sha256 {beginning}"
 
 
 def test_every_format_says_all_of_it(audit):
@@ -74,14 +76,6 @@ def test_the_same_audit_gives_the_same_bytes_read_back_too(audit, tmp_path):
     assert tables_hash(again.tables) == tables_hash(audit.tables)
     for file_format in FORMATS:
         assert card_file(audit, file_format) == card_file(again, file_format)
-
-
-def test_other_tables_have_another_hash(audit):
-    fewer = {name: table.slice(0, 39) for name, table in audit.tables.items()}
-    renamed = {f"{name}_": table for name, table in audit.tables.items()}
-    hashes = {tables_hash(tables) for tables in (audit.tables, fewer, renamed, {})}
-    assert len(hashes) == 4
-    assert all(re.fullmatch("[0-9a-f]{16}", value) for value in hashes)
 
 
 def test_nothing_is_cut_off_however_long(audit):

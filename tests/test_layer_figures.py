@@ -188,7 +188,9 @@ def test_the_page_of_a_transformer(audit):
     assert "adversarial attention (best found)" in html
     assert "computed exactly" not in html
     assert "with the attention held fixed" not in html
-    for spec in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.S):
+    specs = re.findall(r'<script type="application/json" id="spec-[^>]*>(.*?)</script>', html, re.S)
+    assert specs
+    for spec in specs:
         assert json.loads(spec)["height"] > 0
 
 

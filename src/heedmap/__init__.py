@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from heedmap.papers.jain_wallace.settings import defaults as _jain_wallace
 from heedmap.runs.defaults import register as _register
-from heedmap.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from heedmap.calibration.calibrate import calibrate
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from heedmap.runs.open import open_model, open_run
     from heedmap.runs.run import Run
     from heedmap.runs.train import fine_tune, train
+
+__version__ = "0.1.0"
 
 # Of a package in which libraries that we load draw their bars in a notebook; ours needs none.
 warnings.filterwarnings("ignore", "IProgress not found")

@@ -1,23 +1,19 @@
 """The head of the verdict card as text, for pictures and papers: the answer and what it rests on."""
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-
-import pyarrow as pa
+from importlib.metadata import version
 
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import SIGNS, AuditResult, Level, level_text, pooled
 from heedmap.experiments.rates import packaged_rates
+from heedmap.files.content_hash import tables_hash
 from heedmap.report.card import facts
-from heedmap.report.table_formats import parquet_file
 from heedmap.report.wording import count_text, distinct_texts, few_texts, overview_number
-from heedmap.version import __version__
 
 TITLE = "Should you heed the heat map?"
 INTERVALS = "[ ] 95 % interval over texts, of this one model"
 CITED = ("data", "texts", "classes", "model", "audited")  # facts that a reader of a slide needs
-DIGITS = 16  # of the tables' hash
+DIGITS = 16  # of the tables' hash, which tell one audit from another
 
 
 @dataclass(frozen=True)
@@ -67,13 +63,5 @@ def card_content(audit: AuditResult) -> CardContent:
             if finding.level != "for comparison"
         ],
         [(name, value) for name, value in facts(audit) if name in CITED],
-        f"heedmap {__version__}, tables sha256 {tables_hash(audit.tables)}",
+        f"heedmap {version('heedmap')}, tables sha256 {tables_hash(audit.tables)[:DIGITS]}",
     )
-
-
-def tables_hash(tables: Mapping[str, pa.Table]) -> str:
-    """Return the beginning of a hash of all tables, which tells one audit from another."""
-    digest = hashlib.sha256()
-    for name, table in sorted(tables.items()):
-        digest.update(name.encode() + hashlib.sha256(parquet_file(table)).digest())
-    return digest.hexdigest()[:DIGITS]

@@ -1,5 +1,7 @@
 """The bottom line to take along: as text, Markdown and LaTeX, with what it rests on."""
 
+from importlib.metadata import version
+
 from heedmap.experiments.bottom_line import BottomLine
 from heedmap.experiments.findings import AuditResult, level_text
 from heedmap.report.anonymous import is_anonymous
@@ -12,7 +14,6 @@ from heedmap.report.wording import (
 )
 from heedmap.terminal.escapes import latex_text, markdown_text
 from heedmap.terminal.output import printable
-from heedmap.version import __version__
 
 
 def citations(audit: AuditResult, line: BottomLine, tables_hash: str) -> dict[str, str]:
@@ -31,7 +32,7 @@ def citations(audit: AuditResult, line: BottomLine, tables_hash: str) -> dict[st
     ]
     about = (
         f"Data: {source_text(audit.settings.data.source)}. Model: {model_text(audit)}. "
-        f"Audited: {audited_text(audit)}. heedmap {__version__}, sha256 of the tables"
+        f"Audited: {audited_text(audit)}. heedmap {version('heedmap')}, sha256 of the tables"
         f"{' without their texts' if is_anonymous(audit) else ''} {tables_hash}."
     )
     return {

@@ -5,6 +5,7 @@ Texts have the user's own ids, classes their names, and every column says what i
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from itertools import chain
 from typing import Any
 
@@ -23,7 +24,6 @@ from heedmap.experiments.registry import registered
 from heedmap.report.anonymous import is_anonymous
 from heedmap.report.card import facts
 from heedmap.report.token_maps import PLACES, described_columns, described_table, token_maps
-from heedmap.version import __version__
 
 CLASS = "class"  # the range of a column with a class's number
 PER_CLASS = "list per class"
@@ -128,7 +128,7 @@ def _about(audit: AuditResult, tables: Mapping[str, pa.Table]) -> pa.Table:
         (name, f"{table.num_rows:,} rows. {HOLDS.get(name) or _question(name)}".rstrip())
         for name, table in tables.items()
     ]
-    rows = [*line, ("heedmap", __version__), *facts(audit), *sizes]
+    rows = [*line, ("heedmap", version("heedmap")), *facts(audit), *sizes]
     names, values = zip(*rows, strict=True)
     return described_table(
         [
