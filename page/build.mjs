@@ -1,6 +1,6 @@
 // Bundle the page's JavaScript into the Python package; with --check, only compare what is there.
 import { createHash } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
 
 const TARGET = new URL("../src/heedmap/report/", import.meta.url);
@@ -37,6 +37,7 @@ async function notice(files, inputs) {
   }
   const parts = [
     "The page's JavaScript, built from page/ by `make page`:\n",
+    `* page/: sha256 ${await sourcesHash()}\n`,
     ...Object.entries(files).map(
       ([name, text]) => `* ${name}: sha256 ${createHash("sha256").update(text).digest("hex")}\n`,
     ),
@@ -47,6 +48,16 @@ async function notice(files, inputs) {
     parts.push(`\nIt contains ${name} ${version} (${license}), npm package ${integrity}:\n\n${terms.trim()}\n`);
   }
   return parts.join("");
+}
+
+/** A hash of all that the bundles are made from, which a test without node compares too. */
+async function sourcesHash() {
+  const names = (await readdir(new URL("src/", import.meta.url))).map((name) => `src/${name}`);
+  const hash = createHash("sha256");
+  for (const name of [...names, "build.mjs", "package-lock.json"].sort()) {
+    hash.update(`${name}\0`).update(await readFile(new URL(name, import.meta.url)));
+  }
+  return hash.digest("hex");
 }
 
 function packageOf(path) {
