@@ -567,6 +567,24 @@ def test_a_comparison_shows_itself_in_a_notebook_and_a_terminal(made, capsys):
     assert "model encoder" in capsys.readouterr().out
 
 
+def test_the_terminal_names_every_certain_order_and_fits_80_columns(capsys):
+    """A number that is .5 higher in each of 40 texts is certainly higher."""
+    low = distinct(make_audit(n=40))
+    shuffled = low.tables["permutation"]
+    place = shuffled.column_names.index("median_tvd")
+    raised = pa.array(shuffled["median_tvd"].to_numpy() + 0.5)
+    tables = {**low.tables, "permutation": shuffled.set_column(place, "median_tvd", raised)}
+    high = replace(low, tables=tables, about={**low.about, "name": "high"})
+    got = compare([low, high])
+    orders = [(q.topic, d.value < 0) for q in got.questions for d in q.differences if d.certain]
+    assert orders
+    got.show()
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    for topic, is_lower in orders:
+        assert f"{topic}: A {'<' if is_lower else '>'} B" in printed
+
+
 def test_the_frames_have_a_row_per_question_difference_setting_and_text(made):
     frame = made.to_dataframe()
     assert len(frame) == 2 * len(made.questions)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
+ORDERS = "Certain differences; the page has their intervals:"
 
 
 class Comparison(SideBySide):
@@ -155,26 +156,46 @@ class Comparison(SideBySide):
         }
 
     def show(self) -> None:
-        """Print the verdicts, the settings that differ, and the questions with what is certain."""
+        """Print the verdicts, the settings that differ, the questions, and which differences are certain.
+
+        Their intervals, and what is not certain, stand on the page and in `to_dataframe("differences")`.
+        """
+        from rich.box import SIMPLE_HEAD
+        from rich.console import RenderableType
         from rich.table import Table
 
-        settings, questions = Table(), Table()
+        settings, questions = (Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0)) for _ in range(2))
         for table, first in ((settings, "setting"), (questions, "question")):
-            table.add_column(first)
+            table.add_column(first, min_width=14)
             for row in self.rows:
-                table.add_column(cell(row.title if table is settings else row.letter))
-        questions.add_column("differences")
+                table.add_column(row.letter)
         for setting in self.settings:
             settings.add_row(cell(setting.name), *map(cell, setting.values))
         for question in self.questions:
-            answers = [cell(answer.text) for answer in question.answers]
-            questions.add_row(cell(question.topic), *answers, cell(question.sentence))
-        verdicts = [
-            cell(f"{row.title}. {verdict.line.sentence} {verdict.sentence}")
-            for row, verdict in zip(self.rows, self.verdicts, strict=True)
-        ]
-        notes = [cell(f"Note: {note}") for note in self.notes]
-        show(cell(self.summary, style="bold"), *verdicts, *notes, settings, questions)
+            questions.add_row(
+                cell(question.topic), *(cell(answer.text) for answer in question.answers)
+            )
+        parts: list[RenderableType] = [cell(self.summary, style="bold")]
+        for row, verdict in zip(self.rows, self.verdicts, strict=True):
+            parts += [cell(row.title, style="bold"), cell(verdict.line.sentence)]
+            if len(verdict.lines) > 1:
+                parts.append(cell(verdict.sentence))
+        if all(len(verdict.lines) == 1 for verdict in self.verdicts):
+            parts.append(cell("Each row is one seed: other seeds were not compared."))
+        parts += [cell(f"Note: {note}") for note in self.notes]
+        parts += [settings, questions]
+        if orders := [f"{q.topic}: {found}" for q in self.questions if (found := self._orders(q))]:
+            parts += [cell(ORDERS, style="bold"), *map(cell, orders)]
+        show(*parts)
+
+    def _orders(self, question: ComparedQuestion) -> str:
+        """Return the rows of which one is certainly above the other, such as "A > C, B > C"."""
+        orders = []
+        for difference in question.differences:
+            if difference.certain:
+                first, second = (self.rows[i].letter for i in (difference.first, difference.second))
+                orders.append(f"{first} {'>' if difference.value > 0 else '<'} {second}")
+        return ", ".join(orders)
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file that ends in .html; return the path.
