@@ -17,11 +17,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from captum.attr import IntegratedGradients
 
 from benchmarks import plain
 from heedmap.counterfactual.exact import adversary as optimum
@@ -29,15 +31,17 @@ from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adv
 from heedmap.counterfactual.permute import permuted_logits
 from heedmap.data.batches import Batch, Encoded, scatter_rows, sorted_batches
 from heedmap.experiments.methods.readout import linear
+from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.kendall import kendall_tau
-from heedmap.measures import change_in_prediction
+from heedmap.measures import change_in_prediction, log_odds
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Trace
 from heedmap.runs.open import open_run
 
 EPSILON = 0.01
 TOKENS = 16_384
+STEPS = 16
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -204,6 +208,40 @@ def leave_one_out(
     return row(step, fast, seconds, bool(gap < 1e-5), note)
 
 
+def integrated(model: AttentionClassifier, split: Encoded, texts: int = 300) -> Row:
+    """Of the first texts; Captum goes through the embeddings, in batches of the same texts."""
+    words = [split.ids[start:end] for start, end in pairwise(split.offsets[: texts + 1])]
+    first = Encoded(words, split.labels[:texts])
+    parts = [(batch, model.trace(batch)) for batch in own_batches(first)]
+
+    def ours() -> list[torch.Tensor]:
+        return [integrated_gradients(model, b, t, STEPS)[0] for b, t in parts]
+
+    def captums() -> list[torch.Tensor]:
+        found = []
+        for batch, trace in parts:
+            text = model.embed(batch)
+            baseline = text.masked_fill(model.token_positions(batch).unsqueeze(-1), 0.0)
+
+            def target(points: torch.Tensor, batch: Batch = batch, trace: Trace = trace) -> Any:
+                times = len(points) // len(batch.rows)
+                logits = model.logits_from(points, batch.repeated(times))
+                return log_odds(logits, trace.predicted.repeat(times))
+
+            at_once = max(len(text), TOKENS // text.shape[1])
+            values = IntegratedGradients(target).attribute(
+                text, baselines=baseline, n_steps=STEPS, internal_batch_size=at_once
+            )
+            found.append(values.sum(-1)[:, 1:-1].abs().masked_fill(~batch.mask, 0.0))
+        return found
+
+    fast = timed(ours, repeat=2, clock=time.process_time)
+    slow, seconds, _ = timed(captums, repeat=2, clock=time.process_time)
+    gap = max(float((a - b).abs().max()) for a, b in zip(fast[0], slow, strict=True))
+    step = f"integrated gradients, {STEPS} steps, against Captum"
+    return row(step, fast, seconds, gap < 1e-4, f"{texts} texts; largest difference {gap:.1e}")
+
+
 def matrix_rate(size: int = 1536, seconds: float = 2.0) -> float:
     """GFLOP/s of a large square product, sustained."""
     a = torch.randn(size, size)
@@ -261,6 +299,7 @@ def main() -> None:
         *adversary(model, split, traces),
         leave_one_out(model, split, f"leave-one-out, mean length {mean:.0f}"),
         leave_one_out(model, long, "leave-one-out, length 180 (64 documents)", rated=True),
+        integrated(model, split),
         kendall(traces),
     ]
     print(f"{'step':52} {'ours s':>8} {'plain s':>8} {'ratio':>7} {'peak MB':>8} agree")

@@ -3,6 +3,7 @@ import pytest
 import torch
 from conftest import random_pairs, random_texts, small_model
 
+from heedmap.importance import recurrent_integrated_gradients
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.measures import log_odds
@@ -94,31 +95,69 @@ def test_too_few_steps_show_in_the_completeness_error():
     assert fine < coarse
 
 
-@pytest.mark.parametrize("encoder", ["lstm", "cnn"])
-@pytest.mark.parametrize(("classes", "steps"), [(2, 2), (3, 8)])
-def test_integrated_gradients_are_the_sum_over_the_path_written_out(encoder, classes, steps):
-    model = small_model(encoder, classes=classes).double()
+@pytest.mark.parametrize("kind", [TextClassifier, PairClassifier])
+@pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn"])
+@pytest.mark.parametrize(("classes", "steps", "marks"), [(2, 2, True), (3, 8, True), (3, 3, False)])
+@pytest.mark.parametrize("are_imposed", [False, True])
+def test_integrated_gradients_are_the_sum_over_the_path_written_out(
+    encoder, classes, steps, marks, kind, are_imposed, monkeypatch
+):
+    monkeypatch.setattr(recurrent_integrated_gradients, "STATES", 700)  # two steps at a time
+    classes = 3 if kind is PairClassifier else classes  # the pairs have three candidates
+    model = small_model(encoder, classes=classes, kind=kind).double()
+    model.encoder.marks = model.encoder.marks and marks  # a GRU reads none
     model.embedding.weight.mul_(3)
-    batch = model.batch(random_texts((6, 1, 3)), range(3))
+    sizes = (6, 1, 3)
+    texts = random_pairs(sizes) if kind is PairClassifier else random_texts(sizes)
+    batch = model.batch(texts, range(3))
     trace = model.trace(batch)
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.rand(trace.attention.shape, generator=generator, dtype=torch.float64)
+    weights_of_text = scores.masked_fill(~trace.support, -torch.inf).softmax(-1)
+    imposed = weights_of_text if are_imposed else None
     embedded = model.embed(batch)
     start = embedded.clone()
-    for row, size in enumerate((6, 1, 3)):
+    for row, size in enumerate(sizes):
         start[row, 1 : 1 + size] = 0  # the marks before and after the tokens stay
     places, weights = np.polynomial.legendre.leggauss(steps)
     slope = torch.zeros_like(embedded)
     for place, weight in zip(places, weights, strict=True):
         point = (start + (1 + place) / 2 * (embedded - start)).requires_grad_()
-        y = log_odds(model.logits_from(point, batch), trace.predicted).sum()
+        y = log_odds(model.logits_from(point, batch, imposed), trace.predicted).sum()
         slope += weight / 2 * torch.autograd.grad(y, point)[0]
     signed = ((embedded - start) * slope).sum(-1)
-    values, error = integrated_gradients(model, batch, trace, steps=steps)
+    values, error = integrated_gradients(model, batch, trace, steps, imposed)
     assert torch.allclose(values, signed[:, 1:-1].abs() * batch.mask, atol=1e-8)
     assert (values > 0).equal(batch.mask)
     y, at_start = (
-        log_odds(model.logits_from(x, batch), trace.predicted) for x in (embedded, start)
+        log_odds(model.logits_from(x, batch, imposed), trace.predicted) for x in (embedded, start)
     )
     assert torch.allclose(error, (signed.sum(-1) - (y - at_start)).abs(), atol=1e-8)
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "gru"])
+def test_integrated_gradients_of_recurrent_models_are_those_of_captum(encoder):
+    """Of texts of 1 to 40 words, in single precision, and of saturated predictions."""
+    captum_attr = pytest.importorskip("captum.attr")
+    model = small_model(encoder, classes=3)
+    model.decoder.weight.mul_(50)
+    batch = model.batch(random_texts((40, 1, 2, 17)), range(4))
+    trace = model.trace(batch)
+    embedded = model.embed(batch)
+    baseline = embedded.masked_fill(model.token_positions(batch).unsqueeze(-1), 0.0)
+
+    def target(points):
+        times = len(points) // len(embedded)
+        logits = model.logits_from(points, batch.repeated(times))
+        return log_odds(logits, trace.predicted.repeat(times))
+
+    expected, gap = captum_attr.IntegratedGradients(target).attribute(
+        embedded, baselines=baseline, n_steps=50, return_convergence_delta=True
+    )
+    values, error = integrated_gradients(model, batch, trace, 50)
+    largest = values.max()
+    assert torch.allclose(values, expected.sum(-1)[:, 1:-1].abs() * batch.mask, atol=1e-5 * largest)
+    assert torch.allclose(error, gap.abs(), atol=1e-5 * largest)
 
 
 def test_under_imposed_weights_no_other_word_has_any_part():

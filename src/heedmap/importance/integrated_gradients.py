@@ -1,10 +1,13 @@
-"""Compute integrated gradients (Sundararajan et al. 2017) with Captum."""
+"""Compute integrated gradients (Sundararajan et al. 2017): with Captum, or of recurrent models ourselves."""
 
 from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.data.batches import Batch
+from heedmap.importance.recurrent_integrated_gradients import recurrent_attributions
 from heedmap.measures import levelled, log_odds, rounding_of
+from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.encoders import GRU, LSTM
 from heedmap.models.trace import Model, Trace
 
 POSITIONS = 16_384  # at most so many positions have their graphs held at a time
@@ -19,10 +22,15 @@ def integrated_gradients(
     steps; the attention changes along it, unless weights (B, K, P) are imposed. The error is |Σ attributions −
     (y(text) − y(baseline))|, in log-odds; if it is large, more steps are needed.
     """
-    from captum.attr import IntegratedGradients
-
     embedded = model.embed(batch).detach()
     baseline = embedded.masked_fill(model.token_positions(batch).unsqueeze(-1), 0.0)
+    if isinstance(model, AttentionClassifier) and isinstance(model.encoder, LSTM | GRU):
+        values, summed, error = recurrent_attributions(
+            model, model.encoder, batch, (baseline, embedded), trace.predicted, steps, imposed
+        )
+        values = values.abs().masked_fill(~batch.mask, 0.0)
+        return levelled(values, batch.mask, rounding_of(summed)), error
+    from captum.attr import IntegratedGradients
 
     def target(path: Tensor) -> Tensor:
         times = len(path) // len(embedded)  # Captum stacks the steps along the batch

@@ -70,7 +70,13 @@ class AttentionClassifier(Classifier):
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None
     ) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
         """Return raw outputs and the weights used: imposed ones (B, 1, T), or the model's own."""
-        states, query = self.encode(embedded, batch), self.encode_query(batch)
+        return self.outputs_of(self.encode(embedded, batch), batch, attention)
+
+    def outputs_of(
+        self, states: Float[Tensor, "B T D"], batch: Batch, attention: Tensor | None
+    ) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
+        """Return the same from the tokens' states."""
+        query = self.encode_query(batch)
         weights = self.attend(states, batch, query) if attention is None else attention
         context = torch.matmul(weights, states)
         return self.decode(self.projection(context), batch, query).squeeze(1), weights
