@@ -161,8 +161,6 @@ export class LinkedFigure {
     const figure = place.closest("figure");
     place.classList.add("linked");
     place.setAttribute("tabindex", "0");
-    place.setAttribute("role", "group");
-    place.setAttribute("aria-label", `The texts of the figure: ${figure?.querySelector("h3")?.textContent ?? ""}`);
     place.setAttribute(
       "aria-description",
       "Arrow keys go through the marks, with Shift they select, Enter opens a text or selects several, Escape clears.",
@@ -173,8 +171,7 @@ export class LinkedFigure {
       this.#onKey(event);
     });
     place.addEventListener("blur", () => {
-      this.#ring.hidden = true;
-      this.#status.textContent = "";
+      this.#ring.hidden = true; // the name stays: buttons must not move under a click
     });
     place.addEventListener("pointerdown", (down) => {
       if (down.button !== 0 || !down.isPrimary) return;
