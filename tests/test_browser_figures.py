@@ -142,6 +142,26 @@ def test_the_address_of_a_brush_filters_table_and_figures_and_show_all_clears_it
     )
 
 
+def test_the_rectangle_of_a_brush_holds_just_the_points_inside(opened):
+    page = opened(brushed())
+    inside_of = page.evaluate(
+        """figure => {
+             const box = document.querySelector(`${figure} .brush`).getBoundingClientRect();
+             return [...document.querySelectorAll(`${figure} .of-texts`)].map((node) => {
+               const { left, top, width, height } = node.getBoundingClientRect();
+               const [x, y] = [left + width / 2, top + height / 2];
+               const isInside = x >= box.left && x <= box.right && y >= box.top && y <= box.bottom;
+               const isNear = Math.min(Math.abs(y - box.top), Math.abs(y - box.bottom)) < 2;
+               return [isInside || isNear, isInside && !isNear, Number(node.style.opacity)];
+             });
+           }""",
+        FIGURE,
+    )
+    assert sum(surely for _, surely, _ in inside_of) > 30
+    for possibly, surely, opacity in inside_of:
+        assert surely <= (opacity == 1) <= possibly
+
+
 def test_a_drag_brushes_and_one_step_back_undoes_it(opened, audit):
     page = opened()
     chart = page.locator(f"{FIGURE} .chart")

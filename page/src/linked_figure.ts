@@ -132,8 +132,9 @@ export class LinkedFigure {
   #origin(view: View): [number, number] {
     const svg = this.#place?.querySelector("svg")?.getBoundingClientRect();
     const place = this.#place?.getBoundingClientRect();
-    const [x, y] = view.origin();
-    return [x + (svg?.left ?? 0) - (place?.left ?? 0), y + (svg?.top ?? 0) - (place?.top ?? 0)];
+    const [x, y] = view.origin(); // without the padding around the figure
+    const { left, top } = view.padding();
+    return [x + left + (svg?.left ?? 0) - (place?.left ?? 0), y + top + (svg?.top ?? 0) - (place?.top ?? 0)];
   }
 
   /** The part of the figure between two points of the screen. */

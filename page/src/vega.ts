@@ -25,6 +25,7 @@ export interface View {
   width: () => number;
   height: () => number;
   origin: () => [x: number, y: number];
+  padding: () => { left: number; top: number };
   scale: (name: string) => Scale;
   toSVG: () => Promise<string>;
   runAfter: (act: () => void) => View;
