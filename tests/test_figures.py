@@ -200,7 +200,7 @@ def test_pairs_of_texts_have_the_same_figures():
 
 
 def test_violins_show_quartiles():
-    figure = made(make_audit(n=200))["permutation"]
+    figure = made(make_audit(n=600))["permutation"]
     ticks = data(figure, "what")
     for start in range(0, len(ticks), 3):
         low, middle, high = ticks[start : start + 3]

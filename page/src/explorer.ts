@@ -1,6 +1,7 @@
 // All texts of the page: filters, the table, and the opened texts; the address holds what is chosen.
 import { element } from "./elements.ts";
 import { Filters } from "./filters.ts";
+import type { LinkedFigures } from "./linked_figures.ts";
 import { Maps, type Index, type TextMap } from "./payload.ts";
 import { anchors, columns, searchable, select, type Column } from "./selection.ts";
 import { nextSort } from "./sorting.ts";
@@ -19,14 +20,24 @@ export class Explorer {
   readonly #anchors: readonly string[];
   readonly #filters: Filters;
   readonly #table: TextTable;
+  readonly #figures: LinkedFigures;
   readonly #opened = element("div", { class: "opened-texts" });
   #state: State = { ...DEFAULT };
   #shown = "";
   #views: TextView[] = [];
   #timer = 0;
 
-  constructor(root: HTMLElement, index: Index, packed: readonly string[]) {
+  constructor(root: HTMLElement, index: Index, packed: readonly string[], figures: LinkedFigures) {
     this.#index = index;
+    this.#figures = figures;
+    figures.join({
+      open: (row) => {
+        this.#choose({ text: this.#anchors[row] ?? "" });
+      },
+      brush: (brush, moving) => {
+        this.#choose({ brush }, moving);
+      },
+    });
     this.#maps = new Maps(index, packed);
     this.#columns = columns(index);
     this.#fixed = this.#columns.length - index.facts.length;
@@ -98,10 +109,12 @@ export class Explorer {
   }
 
   #show(): void {
-    const rows = select(this.#index, this.#columns, this.#words, this.#state);
+    const brushed = this.#figures.rowsOf(this.#state.brush);
+    const rows = select(this.#index, this.#columns, this.#words, this.#state, brushed);
     const all = this.#index.tokens.length;
     const status = rows.length === all ? `All ${all} texts` : `${rows.length} of ${all} texts`;
-    this.#filters.show(this.#state, status);
+    this.#filters.show(this.#state, brushed === null ? status : `${status}, with a selection in a figure`);
+    this.#figures.show(rows.length === all ? null : new Set(rows), this.#state.brush);
     const open = [this.#state.pin, this.#state.text].flatMap((anchor) => {
       const row = anchor === "" ? -1 : this.#anchors.indexOf(anchor);
       return row < 0 ? [] : [row];

@@ -3,7 +3,7 @@ import { element, visible } from "./elements.ts";
 import type { Index } from "./payload.ts";
 import type { State } from "./state.ts";
 
-type Field = Exclude<keyof State, "text" | "pin">;
+type Field = Exclude<keyof State, "text" | "pin" | "brush">;
 type Control = HTMLInputElement | HTMLSelectElement;
 type Choice = readonly [value: string, words: string];
 

@@ -3,32 +3,41 @@ import { drawCharts } from "./charts.ts";
 import { offerCopies } from "./copying.ts";
 import { openByAddress } from "./disclosure.ts";
 import { Explorer } from "./explorer.ts";
+import { LinkedFigures } from "./linked_figures.ts";
 import { readIndex } from "./payload.ts";
 
+/** Show the texts, then the figures: with links between them, if the texts can be read. */
 async function explore(): Promise<void> {
   const root = document.getElementById("explorer");
   const source = document.getElementById("texts-index");
   const fallback = document.getElementById("instances");
-  if (root === null || source === null || fallback === null) return;
+  if (root === null || source === null || fallback === null) {
+    drawCharts();
+    return;
+  }
   root.hidden = false;
   fallback.hidden = true;
+  let figures: LinkedFigures | null = null;
   try {
     const index = await readIndex(JSON.parse(source.textContent) as string);
     const blocks = [...document.querySelectorAll(".texts-block")];
+    figures = new LinkedFigures(index);
     const explorer = new Explorer(
       root,
       index,
       blocks.map((block) => JSON.parse(block.textContent) as string),
+      figures,
     );
+    drawCharts(figures); // first: a brush in the address is one of their marks
     explorer.start();
   } catch (error) {
     // An old browser cannot decompress: the texts that are in the page as HTML are shown instead.
     root.textContent = `The table of all texts could not be shown: ${String(error)}`;
     fallback.hidden = false;
+    if (figures === null) drawCharts();
   }
 }
 
 offerCopies();
 openByAddress();
 void explore();
-drawCharts();

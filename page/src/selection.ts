@@ -69,8 +69,14 @@ export function searchable(index: Index): string[] {
   );
 }
 
-/** The rows that a state shows, in its order. */
-export function select(index: Index, all: readonly Column[], words: readonly string[], state: State): number[] {
+/** The rows that a state shows, in its order; `brushed` are those in the brush of a figure, null if there is none. */
+export function select(
+  index: Index,
+  all: readonly Column[],
+  words: readonly string[],
+  state: State,
+  brushed: ReadonlySet<number> | null = null,
+): number[] {
   const terms = state.search.toLowerCase().split(/\s+/).filter(Boolean);
   const [shortest, longest] = bounds(state.shortest, state.longest);
   const [least, most] = bounds(state.least, state.most);
@@ -86,6 +92,7 @@ export function select(index: Index, all: readonly Column[], words: readonly str
       tokens.length <= longest &&
       confidence >= least &&
       confidence <= most &&
+      (brushed === null || brushed.has(row)) &&
       terms.every((term) => words[row]?.includes(term));
     return fits ? [row] : [];
   });

@@ -16,6 +16,8 @@ export interface State {
   longest: string;
   least: string;
   most: string;
+  /** A part of a figure, `FIGURE:x0,x1,y0,y1`, whose texts alone are shown. */
+  brush: string;
   /** The number that has a column of its own. */
   show: string;
 }
@@ -33,6 +35,7 @@ export const DEFAULT: Readonly<State> = {
   longest: "",
   least: "",
   most: "",
+  brush: "",
   show: "",
 };
 

@@ -4,7 +4,7 @@ import { DEFAULT, fromHash, toHash, unfiltered } from "../src/state.ts";
 
 it("restores any state from its address", () => {
   const hostile = `"><script>&=#%+ é\u202e${"x".repeat(300)}`;
-  const state = { ...DEFAULT, text: hostile, search: "a b+c", sort: "-τ with gradient", least: "0.5" };
+  const state = { ...DEFAULT, text: hostile, search: "a b+c", sort: "-τ with gradient", least: "0.5", brush: "entropy:1,2,0.5,3" };
   expect(fromHash(toHash(state))).toEqual(state);
 });
 
@@ -19,7 +19,7 @@ it("leaves other anchors alone, and ignores what it does not know", () => {
 });
 
 it("keeps order, columns and open texts without filters", () => {
-  const state = { ...DEFAULT, text: "7", sort: "name", search: "x", right: "wrong", show: "tau" };
+  const state = { ...DEFAULT, text: "7", sort: "name", search: "x", right: "wrong", brush: "f:0,1", show: "tau" };
   expect(unfiltered(state)).toEqual({ ...DEFAULT, text: "7", sort: "name", show: "tau" });
 });
 

@@ -45,7 +45,7 @@ def jsd_histograms(audit: AuditResult) -> list[Figure]:
         values, n = of_words(audit, column(audit.tables, "adversary", name))
         if not np.isfinite(values).any():
             continue
-        chart, keys, reading = by_class(values, divided, JSD)
+        spec, keys, reading = by_class(values, divided, JSD)
         figures.append(
             Figure(
                 key=key,
@@ -56,7 +56,7 @@ def jsd_histograms(audit: AuditResult) -> list[Figure]:
                     f"prediction by at most {epsilon(audit):g} (TVD): {origin}. {reading}; the "
                     f"dashed line is ln 2, nothing in common (as {PAPER}, experiment 2b)."
                 ),
-                spec=specification(chart, 190),
+                spec=spec,
                 keys=keys,
                 notes=[*(_missed(audit) if name == "search_jsd" else []), *divided.notes],
             )
@@ -78,17 +78,19 @@ def exact_and_search(audit: AuditResult) -> list[Figure]:
         np.repeat([0, 1], len(ours)),
         by_class=False,
     )
-    chart, keys, _ = by_class(np.concatenate([ours, theirs]), divided, JSD)
+    spec, keys, reading = by_class(
+        np.concatenate([ours, theirs]), divided, JSD, np.tile(np.arange(len(ours)), 2)
+    )
     return [
         Figure(
             key="exact-search",
             title=f"{'The optimum' if exact else 'What is found here'} and the paper's search",
             n=n,
             caption=(
-                f"The largest JSD at the same prediction as computed here, and {SEARCHED}. Each "
-                "histogram sums to 100 %; the vertical lines are the means, the dashed one ln 2."
+                f"The largest JSD at the same prediction as computed here, and {SEARCHED}. "
+                f"{reading}, the dashed one ln 2."
             ),
-            spec=specification(chart, 190),
+            spec=spec,
             keys=keys,
             notes=_missed(audit),
         )

@@ -21,12 +21,14 @@ from heedmap.report.charts import (
 )
 from heedmap.report.densities import density
 from heedmap.report.grouping import division, texts
-from heedmap.report.histograms import TAU, by_class
+from heedmap.report.histograms import HEIGHT, TAU, by_class
+from heedmap.report.small_multiples import Group, row_height, row_layers, row_reading
 from heedmap.report.wording import column
 
 PAPER = "Jain & Wallace (2019)"
 AXIS = alt.Axis(values=[-1, -0.5, 0, 0.5, 1])
 WITHOUT = "without a τ left out"
+BINS = 40  # of stacked dots
 SOLID, DASHED, DOTTED = ("solid", [1, 0]), ("dashed", [7, 4]), ("dotted", [2, 3])
 
 
@@ -44,7 +46,7 @@ def tau_histograms(audit: AuditResult) -> list[Figure]:
         defined = np.isfinite(taus)
         if not defined.any():
             continue
-        chart, keys, reading = by_class(taus, divided, TAU)
+        spec, keys, reading = by_class(taus, divided, TAU)
         sampled = audit.tables[name]["importance"].is_valid().to_numpy()
         left_out = {"not sampled": int((~sampled).sum()), WITHOUT: int((sampled & ~defined).sum())}
         figures.append(
@@ -56,7 +58,7 @@ def tau_histograms(audit: AuditResult) -> list[Figure]:
                     f"How alike attention and {words} rank the words of a text: 1 is the same "
                     f"order, 0 is no relation. {reading} ({source} {PAPER}, experiment 1)."
                 ),
-                spec=specification(chart, 190),
+                spec=spec,
                 keys=keys,
                 notes=divided.notes,
             )
@@ -147,39 +149,70 @@ def _curves(
     title: str,
     caption: str,
 ) -> list[Figure]:
-    """Draw the densities that can be estimated, with a note on the others. No figure if there are none."""
-    layers, keys, notes, largest_n, total = [guide], [], [], 0, len(curves[0].values)
+    """Draw a density per curve, or where one cannot be estimated, a row of dots for each.
+
+    No figure if no text has a number.
+    """
+    drawable = [curve for curve in curves if np.isfinite(curve.values).any()]
+    if not drawable:
+        return []
+    total = len(curves[0].values)
+    counts = {curve.label: int(np.isfinite(curve.values).sum()) for curve in curves}
+    shapes = {curve.label: density(curve.values, *ends) for curve in drawable}
     domain = [curve.label for curve in curves]
-    for curve in curves:
-        n = int(np.isfinite(curve.values).sum())
-        shape = density(curve.values, *ends)
-        if shape is None:
-            notes.append(f"{curve.label}: too few texts for a curve (n = {n})")
-            continue
-        largest_n = max(largest_n, n)
+    as_rows = any(shape is None for shape in shapes.values())
+    if as_rows:
+        groups = [
+            Group(
+                curve.label.split(":")[0],
+                curve.label,
+                curve.values[np.isfinite(curve.values)],
+                np.flatnonzero(np.isfinite(curve.values)),
+            )
+            for curve in drawable
+        ]
+        shown = [label.split(":")[0] for label in domain]
+        layers = [guide, *row_layers(groups, shown, x, *ends, BINS, "value")]
+        caption = f"{caption} {row_reading(groups, 'pair')}."
+    else:
+        layers = [guide]
+    keys = []
+    for curve in drawable:
         name, dash = curve.line
+        n = counts[curve.label]
         left_out = f", {total - n} undefined" if n < total else ""
-        keys.append(Key(f"{curve.label} (n = {n}{left_out})", curve.colour, name))
-        data = [
+        line = "" if as_rows else name
+        keys.append(Key(f"{curve.label} (n = {n}{left_out})", curve.colour, line))
+        shape = shapes[curve.label]
+        if as_rows or shape is None:
+            continue
+        data: list[dict[str, object]] = [
             {"series": curve.label, "x": x, "density": y}
             for x, y in zip(shape[0].tolist(), shape[1].tolist(), strict=True)
         ]
+        of_text = np.flatnonzero(np.isfinite(curve.values))
+        data[0] |= {"rows": of_text.tolist(), "xs": curve.values[of_text].tolist()}
         layers.append(
             alt.Chart(rows(data))
             .mark_line(strokeDash=dash, strokeWidth=2)
-            .encode(x=x, y=alt.Y("density:Q", title="density"), color=colour(domain))
+            .encode(
+                x=x,
+                y=alt.Y("density:Q", title="density"),
+                color=colour(domain),
+                tooltip=[alt.Tooltip("series:N", title="pair")],
+            )
         )
-    if not keys:
-        return []
+    largest_n = max(counts.values())
     return [
         Figure(
             key=key,
             title=title,
             n=texts(largest_n, {WITHOUT: total - largest_n}),
             caption=caption,
-            spec=specification(alt.layer(*layers), 190),
+            spec=specification(
+                alt.layer(*layers), row_height(len(drawable)) if as_rows else HEIGHT
+            ),
             keys=keys,
-            notes=notes,
         )
     ]
 

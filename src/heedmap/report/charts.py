@@ -3,6 +3,10 @@
 On the page, titles, captions and legends are HTML outside the chart, so that they wrap on a phone and follow
 the page's colours; in files and notebooks Vega-Lite draws them (`labelled_charts`). Charts take their
 colours for text and lines from the page when they are drawn.
+
+What a chart draws of texts has their row numbers in the field `rows` of its data: one of a point, many of a
+bar. A shape of many texts, such as a curve, has them at its first point, with their values in `xs` and,
+if it has a place of its own, that in `ys`. The page's scripts link these marks with the table of texts.
 """
 
 from dataclasses import dataclass, field
@@ -45,16 +49,15 @@ class Figure:
 
 def rows(values: list[dict[str, Any]]) -> alt.InlineData:
     """Return a chart's data with rounded numbers, which keeps the page small."""
-    return alt.InlineData(
-        values=[
-            {k: _rounded(v) if isinstance(v, float) else v for k, v in row.items()}
-            for row in values
-        ]
-    )
+    return alt.InlineData(values=[{k: _rounded(v) for k, v in row.items()} for row in values])
 
 
-def _rounded(value: float) -> float:
-    """Round to four decimals; below a tenth to three significant digits."""
+def _rounded(value: Any) -> Any:
+    """Round floats, also in a list, to four decimals; below a tenth to three significant digits."""
+    if isinstance(value, list):
+        return [_rounded(entry) for entry in value]
+    if not isinstance(value, float):
+        return value
     return round(value, 4) if abs(value) >= 0.1 else float(f"{value:.3g}")
 
 

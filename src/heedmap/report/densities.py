@@ -2,29 +2,45 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
-FEWEST = 10  # instances needed for a density; fewer are drawn as points
+FEWEST = 50  # texts of a histogram or a density; fewer are drawn as points
 POINTS = 80  # where a density is evaluated
 EDGES = (0.0, 0.25, 0.5, 0.75, 1.0)  # bins of maximum attention, as in the paper
 BIN_NAMES = ("[0, .25)", "[.25, .5)", "[.5, .75)", "[.75, 1]")
 
 
 def histogram(
-    values: NDArray[np.float64], low: float, high: float, bins: int
-) -> list[dict[str, float]]:
-    """Return the share of the values in each bin, summing to 1; empty if there are none."""
-    defined = values[np.isfinite(values)]
+    values: NDArray[np.float64],
+    low: float,
+    high: float,
+    bins: int,
+    text_rows: NDArray[np.int64],
+) -> list[dict[str, Any]]:
+    """Return the share of the values in each bin, summing to 1, and the rows of their texts.
+
+    Values that are not finite are left out; the result is empty if there are no others.
+    """
+    is_defined = np.isfinite(values)
+    defined, defined_rows = values[is_defined], text_rows[is_defined]
     if not len(defined):
         return []
     edges = np.linspace(low, high, bins + 1)
-    counts, _ = np.histogram(np.clip(defined, low, high), edges)
+    # As numpy's histogram: a bin holds its lower edge, and the last one its upper edge, too.
+    bin_of = np.searchsorted(edges, np.clip(defined, low, high), side="right") - 1
+    bin_of = np.minimum(bin_of, bins - 1)
     return [
-        {"start": round(float(a), 4), "end": round(float(b), 4), "share": float(n) / len(defined)}
-        for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
+        {
+            "start": round(float(edges[b]), 4),
+            "end": round(float(edges[b + 1]), 4),
+            "share": float((bin_of == b).sum()) / len(defined),
+            "rows": defined_rows[bin_of == b].tolist(),
+        }
+        for b in range(bins)
     ]
 
 
@@ -52,6 +68,7 @@ class Violin:
     n: int
     quartiles: tuple[float, float, float]
     values: NDArray[np.float64]
+    text_rows: NDArray[np.int64]
     shape: tuple[NDArray[np.float64], NDArray[np.float64]] | None
 
 
@@ -66,11 +83,12 @@ def violins(
     shapes = []
     for b in range(len(EDGES) - 1):
         for s in range(count):
-            group = values[(bins == b) & (series == s) & np.isfinite(values)]
+            text_rows = np.flatnonzero((bins == b) & (series == s) & np.isfinite(values))
+            group = values[text_rows]
             if len(group):
                 shape = density(group, float(group.min()), float(group.max()))
                 inner = tuple(np.quantile(group, (0.25, 0.5, 0.75)).tolist())
-                shapes.append(Violin(b, s, len(group), inner, group, shape))
+                shapes.append(Violin(b, s, len(group), inner, group, text_rows, shape))
     return shapes
 
 

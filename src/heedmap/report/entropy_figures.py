@@ -36,6 +36,7 @@ def entropy(audit: AuditResult) -> list[Figure]:
             "series": divided.labels[divided.series[i]],
             "length": int(length[i]),
             "entropy": float(nats[i]),
+            "rows": [int(i)],
         }
         for i in sample
     ]

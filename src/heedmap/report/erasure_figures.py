@@ -51,7 +51,9 @@ def differences(audit: AuditResult) -> list[Figure]:
     seed = (audit.settings.audit or AuditSettings()).seed
     rng = np.random.default_rng([seed, *b"erasure"])
     sample = np.sort(rng.permutation(defined)[:POINTS])
-    data = [{"weight": float(weights[i]), "effect": float(effects[i])} for i in sample]
+    data = [
+        {"weight": float(weights[i]), "effect": float(effects[i]), "rows": [int(i)]} for i in sample
+    ]
     x = alt.X("weight:Q", title=["weight of the most attended word", "− of the other"])
     y = alt.Y("effect:Q", title="JSD when erased − the other's (nats)")
     points = (

@@ -1,18 +1,20 @@
-"""One histogram per predicted class, each summing to 100 %."""
+"""One histogram per predicted class, each summing to 100 %, or dots where there are few texts."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
 from altair.utils.schemapi import UndefinedType
 from numpy.typing import NDArray
 
-from heedmap.report.charts import Drawing, Key, colour, rows, vertical
-from heedmap.report.densities import histogram
+from heedmap.report.charts import Key, colour, rows, specification, vertical
+from heedmap.report.densities import FEWEST, histogram
 from heedmap.report.grouping import Division
+from heedmap.report.small_multiples import Group, row_height, row_layers, row_reading
 
-MOST_FILLED = 3  # classes with filled histograms; more would hide one another
+MOST_FILLED = 3  # groups with filled histograms; more would hide one another
+HEIGHT = 190  # of filled histograms
 
 
 @dataclass(frozen=True)
@@ -32,29 +34,43 @@ TAU = Axis("Kendall τ", -1, 1, 30, (-1, -0.5, 0, 0.5, 1), (0, "no relation"), "
 
 
 def by_class(
-    values: NDArray[np.float64], division: Division, axis: Axis
-) -> tuple[Drawing, list[Key], str]:
-    """Return chart, legend and how to read it; values that are not finite are excluded."""
-    defined = np.isfinite(values)
-    data, means, keys = [], [], []
+    values: NDArray[np.float64],
+    division: Division,
+    axis: Axis,
+    text_rows: NDArray[np.int64] | None = None,
+) -> tuple[dict[str, Any], list[Key], str]:
+    """Return specification, legend and how to read it; values that are not finite are excluded.
+
+    `text_rows` are the rows of the texts of the values; without it the values are in their order. Histograms of
+    up to MOST_FILLED groups with enough texts are filled and share an area; others have rows of their own.
+    """
+    of_text = np.arange(len(values)) if text_rows is None else text_rows
+    groups, keys = [], []
     for i, label in enumerate(division.labels):
-        group = values[defined & (division.series == i)]
-        if len(group):
-            keys.append(division.key(i, group))
-            data += [
-                {"series": label, **row} for row in histogram(group, axis.low, axis.high, axis.bins)
-            ]
-            means.append({"series": label, "mean": float(group.mean())})
-    filled = len(keys) <= MOST_FILLED
-    layers: list[alt.Chart] = [vertical(*axis.guide)]
-    layers += _filled(data, means, division, axis) if filled else [_outlined(data, division, axis)]
-    subject = (
-        "One histogram for each predicted class, each" if division.by_class else "The histogram"
+        of_group = np.isfinite(values) & (division.series == i)
+        if of_group.any():
+            keys.append(division.key(i, values[of_group]))
+            groups.append(Group(label, label, values[of_group], of_text[of_group]))
+    guide = vertical(*axis.guide)
+    if len(groups) <= MOST_FILLED and all(len(group.values) >= FEWEST for group in groups):
+        chart = alt.layer(guide, *_filled(groups, division, axis))
+        return specification(chart, HEIGHT), keys, _reading(len(groups), division.by_class)
+    layers = row_layers(
+        groups, division.labels, _x(axis, alt.Undefined), axis.low, axis.high, axis.bins, axis.sign
     )
-    sums = "summing to 100 %" if division.by_class else "sums to 100 %"
-    line = "lines are the means" if len(means) > 1 else "line is the mean"
-    caption = f"{subject} {sums}" + (f"; the vertical {line}" if filled else "")
-    return alt.layer(*layers), keys, caption
+    reading = row_reading(groups, "predicted class" if division.by_class else "kind")
+    return specification(alt.layer(guide, *layers), row_height(len(groups))), keys, reading
+
+
+def _reading(count: int, by_class: bool) -> str:
+    lines = "lines are the means" if count > 1 else "line is the mean"
+    if by_class:
+        subject = "One histogram for each predicted class, each summing to 100 %"
+    elif count > 1:
+        subject = "Each histogram sums to 100 %"
+    else:
+        subject = "The histogram sums to 100 %"
+    return f"{subject}; the vertical {lines}"
 
 
 def _x(axis: Axis, binned: Literal["binned"] | UndefinedType) -> alt.X:
@@ -81,9 +97,13 @@ def _hint(axis: Axis) -> list[alt.Tooltip]:
     ]
 
 
-def _filled(
-    data: list[dict[str, object]], means: list[dict[str, object]], division: Division, axis: Axis
-) -> list[alt.Chart]:
+def _filled(groups: list[Group], division: Division, axis: Axis) -> list[alt.Chart]:
+    data = [
+        {"series": group.label, **row}
+        for group in groups
+        for row in histogram(group.values, axis.low, axis.high, axis.bins, group.text_rows)
+    ]
+    means = [{"series": group.label, "mean": float(group.values.mean())} for group in groups]
     bars = (
         alt.Chart(rows(data))
         .mark_bar(fillOpacity=0.6, binSpacing=0)
@@ -105,16 +125,3 @@ def _filled(
         )
     )
     return [bars, lines]
-
-
-def _outlined(data: list[dict[str, object]], division: Division, axis: Axis) -> alt.Chart:
-    # A step ends where the next begins, so the last bin needs an end point.
-    ends = [{**row, "start": row["end"]} for row in data if row["end"] == axis.high]
-    steps = alt.Chart(rows([*data, *ends])).mark_line(interpolate="step-after", strokeWidth=1.5)
-    outline: alt.Chart = steps.encode(
-        x=_x(axis, alt.Undefined),
-        y=_y(division),
-        color=colour(division.labels),
-        tooltip=_hint(axis),
-    )
-    return outline

@@ -15,6 +15,7 @@ from heedmap.report.examples import choose_examples
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.inline_styles import InlineStyles
+from heedmap.report.linked_rows import link, shown_rows
 from heedmap.report.scripts import bundle, own_script, safe_json
 from heedmap.report.templates import environment
 from heedmap.report.text_data import pack_texts
@@ -49,6 +50,8 @@ def page(audit: AuditResult) -> str:
     columns = [] if adversary is None else adversary.column_names
     examples = choose_examples(audit.tables, derived(audit))
     line = None if audit.rates is None else bottom_line(audit, audit.rates)
+    texts = pack_texts(audit.tables, audit.classes, examples)
+    places = shown_rows(audit.tables["instances"], texts.rows)
     return (
         environment()
         .get_template("page.html")
@@ -64,12 +67,12 @@ def page(audit: AuditResult) -> str:
             few=few_texts(distinct_texts(whole)),
             line=line,
             citations=None if line is None else citations(whole, line, tables_hash(audit.tables)),
-            figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
+            figures=[(figure, safe_json(link(figure.spec, places))) for figure in figures(whole)],
             instances=[]
             if is_anonymous(audit)
             else [instance(audit.tables, audit.classes, example) for example in examples],
             anonymous=is_anonymous(audit),
-            texts=pack_texts(audit.tables, audit.classes, examples),
+            texts=texts,
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,
             classes=len(audit.classes),

@@ -154,8 +154,8 @@ def stability_scatter(audit: AuditResult) -> list[Figure]:
     jsd, n = of_words(audit, column(audit.tables, "stability", "jsd"))
     change = column(audit.tables, "stability", "change")
     data = [
-        {"change": float(x), "jsd": float(y)}
-        for x, y in zip(change, jsd, strict=True)
+        {"change": float(x), "jsd": float(y), "rows": [row]}
+        for row, (x, y) in enumerate(zip(change, jsd, strict=True))
         if np.isfinite(y)
     ]
     if not data:

@@ -4,7 +4,7 @@ import numpy as np
 
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.questions.smallest_change import is_searched
-from heedmap.report.charts import Figure, specification
+from heedmap.report.charts import Figure
 from heedmap.report.grouping import Division, of_words
 from heedmap.report.histograms import Axis, by_class
 from heedmap.report.wording import column, epsilon
@@ -72,14 +72,17 @@ def _own_and_shuffled(
     divided = Division(
         ["the model's own", "shuffled"], np.repeat([0, 1], len(model_values)), by_class=False
     )
-    chart, keys, _ = by_class(np.concatenate([model_values, shuffled]), divided, axis)
+    text_rows = np.tile(np.arange(len(model_values)), 2)
+    spec, keys, reading = by_class(
+        np.concatenate([model_values, shuffled]), divided, axis, text_rows
+    )
     return [
         Figure(
             key=key,
             title=title,
             n=n,
-            caption=f"{caption} Each histogram sums to 100 %; the vertical lines are the means.",
-            spec=specification(chart, 190),
+            caption=f"{caption} {reading}.",
+            spec=spec,
             keys=keys,
         )
     ]

@@ -6,6 +6,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from heedmap.report.alternatives import alternative
 from heedmap.report.scripts import policy, safe_json
 
 # Control characters become visible symbols: a page printed in a terminal must not control it.
@@ -28,6 +29,7 @@ def environment() -> Environment:
         files("heedmap.report").joinpath("style.css").read_text("utf-8")
     )
     environment.globals["policy"] = policy
+    environment.filters["alternative"] = alternative
     environment.filters["safe_json"] = safe_json
     environment.filters["shade"] = lambda x: f"{x:z.3f}".rstrip("0").rstrip(".")
     environment.filters["slug"] = lambda level: level.replace(" ", "-")

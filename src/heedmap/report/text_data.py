@@ -32,11 +32,11 @@ MARKS = "people's marks"
 
 @dataclass(frozen=True)
 class PackedTexts:
-    """The texts of a page: the index and the blocks of maps, and of how many texts they are a sample."""
+    """The texts of a page: the index and the blocks of maps, and which rows of how many texts they are."""
 
     index: str
     blocks: list[str]
-    shown: int
+    rows: list[int]
     total: int
 
 
@@ -113,7 +113,7 @@ def pack_texts(
     }
     blocks = [_block(maps[i : i + BLOCK], list(heads)) for i in range(0, len(maps), BLOCK)]
     text = json.dumps(index, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return PackedTexts(_packed(text.encode()), blocks, len(rows), instances.num_rows)
+    return PackedTexts(_packed(text.encode()), blocks, rows, instances.num_rows)
 
 
 def chosen_rows(columns: Sequence[NDArray[np.float64]], always: Sequence[int]) -> list[int]:

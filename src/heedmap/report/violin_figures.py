@@ -25,6 +25,7 @@ from heedmap.report.wording import column, derived, epsilon
 from heedmap.settings import TransformerSettings
 
 NARROW = 0.008  # a narrower violin would be invisible and is drawn as a line
+SWARM = 30  # columns of points that are set apart
 QUARTILES = ("lower quartile", "median", "upper quartile")
 
 
@@ -157,20 +158,26 @@ def _violin_chart(
         group = {"series": classes[v.series], "bin": BIN_NAMES[v.bin], "n": v.n, "y": centre}
         labels.append({**group, "text": f"n = {v.n}"})
         if v.shape is None:
-            points += [{**group, "x": x} for x in v.values[:FEWEST].tolist()]
+            points += [{**group, **point} for point in _swarm(v, centre, slot)]
             continue
         if np.ptp(v.values) < NARROW:
             ends = {"low": centre - 0.46 * slot, "high": centre + 0.46 * slot}
-            lines.append({**group, "x": v.quartiles[1], **ends})
+            lines.append({**group, "x": v.quartiles[1], **ends, "rows": v.text_rows.tolist()})
             continue
         for x, quartile, half in zip(v.quartiles, QUARTILES, (0.16, 0.3, 0.16), strict=True):
             ends = {"low": centre - half * slot, "high": centre + half * slot}
             ticks.append({**group, "x": x, "what": quartile, **ends})
         half = 0.46 * slot * v.shape[1] / v.shape[1].max()
-        shapes += [
+        outline: list[dict[str, Any]] = [
             {**group, "x": x, "low": centre - h, "high": centre + h}
             for x, h in zip(v.shape[0].tolist(), half.tolist(), strict=True)
         ]
+        outline[0] |= {
+            "rows": v.text_rows.tolist(),
+            "xs": v.values.tolist(),
+            "ys": [centre - 0.46 * slot, centre + 0.46 * slot],
+        }
+        shapes += outline
     # Axis values are the middles of the rows; the expression maps them to the bins' names.
     names = "[" + ",".join(f"'{name}'" for name in BIN_NAMES) + "]"
     y_axis = alt.Axis(
@@ -213,3 +220,27 @@ def _violin_chart(
     if limit is not None:
         layers.append(vertical(limit, "ln 2: nothing in common"))
     return alt.layer(*layers)
+
+
+def _swarm(violin: Violin, centre: float, slot: float) -> list[dict[str, Any]]:
+    """Return a point per text, set apart where values are nearly equal; one for all where they are equal."""
+    values = violin.values
+    if len(values) >= FEWEST:
+        return [{"x": float(values[0]), "y": centre, "rows": violin.text_rows.tolist()}]
+    bin_of = ((values - values.min()) / max(float(np.ptp(values)), 0.1) * SWARM).astype(int)
+    deepest = int(np.bincount(bin_of).max())
+    step = min(0.12, 0.8 / deepest) * slot
+    heights = dict.fromkeys(bin_of.tolist(), 0)
+    points = []
+    for i in np.argsort(values, kind="stable").tolist():
+        place = heights[int(bin_of[i])]
+        heights[int(bin_of[i])] += 1
+        side = (place + 1) // 2 * (1 if place % 2 else -1)  # 0, 1, −1, 2, −2 …
+        points.append(
+            {
+                "x": float(values[i]),
+                "y": centre + side * step,
+                "rows": [int(violin.text_rows[i])],
+            }
+        )
+    return points

@@ -1,0 +1,49 @@
+// The colours of the figures: the page's own, or the light ones of a file.
+
+export interface Colours {
+  page: string;
+  text: string;
+  soft: string;
+  line: string;
+  quiet: string;
+}
+
+/** Those of style.css in the light, for files. */
+export const LIGHT: Readonly<Colours> = {
+  page: "#ffffff",
+  text: "#1c1d20",
+  soft: "#5c6068",
+  line: "#e2e2de",
+  quiet: "#8a8f98",
+};
+
+/** Those that the page has now. */
+export function pageColours(): Colours {
+  const style = getComputedStyle(document.documentElement);
+  const named = Object.keys(LIGHT).map((name) => [name, style.getPropertyValue(`--${name}`).trim()]);
+  return { ...LIGHT, ...(Object.fromEntries(named) as Partial<Colours>) };
+}
+
+/** Vega's settings of all figures. */
+export function chartConfig(colours: Readonly<Colours>, background: string): object {
+  return {
+    background,
+    font: "system-ui, sans-serif",
+    view: { stroke: null },
+    axis: {
+      labelColor: colours.text,
+      titleColor: colours.text,
+      titleFontWeight: "normal",
+      gridColor: colours.line,
+      domainColor: colours.quiet,
+      tickColor: colours.quiet,
+      labelFontSize: 11,
+      titleFontSize: 12,
+      tickCount: 5,
+    },
+    text: { color: colours.text },
+    rule: { color: colours.text },
+    point: { color: colours.text },
+    aria: true,
+  };
+}
