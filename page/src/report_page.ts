@@ -14,18 +14,17 @@ async function explore(): Promise<void> {
   fallback.hidden = true;
   try {
     const index = await readIndex(JSON.parse(source.textContent) as string);
-    const blocks = [...document.querySelectorAll(".texts-block")];
-    const explorer = new Explorer(
-      root,
-      index,
-      blocks.map((block) => JSON.parse(block.textContent) as string),
-    );
+    const explorer = new Explorer(root, index, packed(".texts-block"), packed(".read-outs-block"));
     explorer.start();
   } catch (error) {
     // An old browser cannot decompress: the texts that are in the page as HTML are shown instead.
     root.textContent = `The table of all texts could not be shown: ${String(error)}`;
     fallback.hidden = false;
   }
+}
+
+function packed(selector: string): string[] {
+  return [...document.querySelectorAll(selector)].map((block) => JSON.parse(block.textContent) as string);
 }
 
 offerCopies();

@@ -19,6 +19,7 @@ from heedmap.report.scripts import bundle, own_script, safe_json
 from heedmap.report.templates import environment
 from heedmap.report.text_data import pack_texts
 from heedmap.report.verdict import verdicts
+from heedmap.report.what_if_data import reason
 from heedmap.report.wording import (
     LISTED,
     audited_text,
@@ -69,7 +70,7 @@ def page(audit: AuditResult) -> str:
             if is_anonymous(audit)
             else [instance(audit.tables, audit.classes, example) for example in examples],
             anonymous=is_anonymous(audit),
-            texts=pack_texts(audit.tables, audit.classes, examples),
+            texts=pack_texts(audit.tables, audit.classes, examples, reason(audit)),
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,
             classes=len(audit.classes),
