@@ -65,9 +65,10 @@ def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, 
         "settings.toml", "vocabulary.json", "model.safetensors", "training.json",
         "findings.json", "report.html",
         *(f"tables/{name}.parquet" for name in (
-            "instances", "gradient", "leave_one_out", "integrated_gradients", "highlights", "importance_mass",
-            "agreement", "baselines", "opposing_mass", "permutation", "erasure", "decision_flips",
-            "class_erasure", "eraser", "adversary", "smallest_change", "alternatives", "better_maps",
+            "instances", "relevance", "gradient", "leave_one_out", "integrated_gradients", "highlights",
+            "importance_mass", "agreement", "baselines", "opposing_mass", "permutation", "erasure",
+            "decision_flips", "class_erasure", "eraser", "adversary", "smallest_change", "alternatives",
+            "better_maps",
         )), "tables/about.json", "manifest.json",
     }  # fmt: skip
     findings = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]

@@ -142,5 +142,5 @@ def test_the_sample_is_stated(monkeypatch):
     audit = make_audit(n=40)
     packed = pack_texts(audit.tables, audit.classes, [Example(39, "the last", "by rule.")])
     index, texts = unpacked(packed)
-    assert (packed.shown, packed.total, len(texts)) == (10, 40, 10)
+    assert (len(packed.rows), packed.total, len(texts)) == (10, 40, 10)
     assert index["key"][index["examples"][0]["row"]] == "key<39>"

@@ -1,19 +1,23 @@
 // All texts of the page: filters, the table, and the opened texts; the address holds what is chosen.
+import { Blocks } from "./blocks.ts";
 import { element } from "./elements.ts";
 import { Filters } from "./filters.ts";
 import type { LinkedFigures } from "./linked_figures.ts";
-import { Maps, type Index, type TextMap } from "./payload.ts";
+import { readBlock, type Index, type TextMap } from "./payload.ts";
+import { readReadOuts } from "./read_outs.ts";
 import { anchors, columns, searchable, select, type Column } from "./selection.ts";
 import { nextSort } from "./sorting.ts";
 import { DEFAULT, fromHash, toHash, unfiltered, type State } from "./state.ts";
 import { TextTable } from "./text_table.ts";
 import { TextView } from "./text_view.ts";
+import { WhatIf } from "./what_if.ts";
 
 const TYPING = 150; // milliseconds without a key, after which the address is written
 
 export class Explorer {
   readonly #index: Index;
-  readonly #maps: Maps;
+  readonly #maps: Blocks<TextMap[]>;
+  readonly #whatIf: WhatIf;
   readonly #columns: readonly Column[];
   readonly #fixed: number;
   readonly #words: readonly string[];
@@ -27,7 +31,13 @@ export class Explorer {
   #views: TextView[] = [];
   #timer = 0;
 
-  constructor(root: HTMLElement, index: Index, packed: readonly string[], figures: LinkedFigures) {
+  constructor(
+    root: HTMLElement,
+    index: Index,
+    packed: readonly string[],
+    readOuts: readonly string[],
+    figures: LinkedFigures,
+  ) {
     this.#index = index;
     this.#figures = figures;
     figures.join({
@@ -38,7 +48,8 @@ export class Explorer {
         this.#choose({ brush }, moving);
       },
     });
-    this.#maps = new Maps(index, packed);
+    this.#maps = new Blocks(index, packed, readBlock);
+    this.#whatIf = new WhatIf(index, new Blocks(index, readOuts, readReadOuts));
     this.#columns = columns(index);
     this.#fixed = this.#columns.length - index.facts.length;
     this.#words = searchable(index);
@@ -155,6 +166,7 @@ export class Explorer {
     return new TextView(this.#index, row, maps, {
       address: (other) => toHash({ ...DEFAULT, text: this.#anchors[other] ?? "" }),
       isPinned,
+      whatIf: this.#whatIf.of(row),
       pin: () => {
         this.#choose(isPinned ? { pin: "" } : { pin: anchor });
       },

@@ -33,6 +33,17 @@ export interface Index {
   /** The tokens of the maps that have others than the text, by the map's number. */
   own: Record<string, (string[] | null)[]>;
   examples: { row: number; title: string; reason: string }[];
+  whatIf: WhatIfHead;
+  /** The places of the fewest words whose erasure changes each answer; whether no fewer do is known if `exact`. */
+  smallest: { exact: boolean; sets: (number[] | null)[] } | null;
+}
+
+/** Where `bias` is empty the page cannot predict: why, and what the audit tried on each text. */
+export interface WhatIfHead {
+  bias: number[];
+  adversary: boolean;
+  reason: string;
+  tried: { name: string; tvd: (number | null)[]; changed: (number | null)[] }[];
 }
 
 /** One map of one text; `values` are null where it is not defined. */
@@ -83,27 +94,4 @@ export function readBlock(index: Index, first: number, content: ArrayBuffer): Te
     }
   }
   return texts;
-}
-
-/** All maps, of which a block is unpacked when one of its texts is first asked for. */
-export class Maps {
-  readonly #index: Index;
-  readonly #packed: readonly string[];
-  readonly #blocks = new Map<number, Promise<TextMap[][]>>();
-
-  constructor(index: Index, packed: readonly string[]) {
-    this.#index = index;
-    this.#packed = packed;
-  }
-
-  async of(row: number): Promise<TextMap[]> {
-    const number = Math.floor(row / this.#index.block);
-    const first = number * this.#index.block;
-    let block = this.#blocks.get(number);
-    if (block === undefined) {
-      block = unpack(this.#packed[number] ?? "").then((content) => readBlock(this.#index, first, content));
-      this.#blocks.set(number, block);
-    }
-    return (await block)[row - first] ?? [];
-  }
 }

@@ -20,14 +20,8 @@ async function explore(): Promise<void> {
   let figures: LinkedFigures | null = null;
   try {
     const index = await readIndex(JSON.parse(source.textContent) as string);
-    const blocks = [...document.querySelectorAll(".texts-block")];
     figures = new LinkedFigures(index);
-    const explorer = new Explorer(
-      root,
-      index,
-      blocks.map((block) => JSON.parse(block.textContent) as string),
-      figures,
-    );
+    const explorer = new Explorer(root, index, packed(".texts-block"), packed(".read-outs-block"), figures);
     drawCharts(figures); // first: a brush in the address is one of their marks
     explorer.start();
   } catch (error) {
@@ -36,6 +30,10 @@ async function explore(): Promise<void> {
     fallback.hidden = false;
     if (figures === null) drawCharts();
   }
+}
+
+function packed(selector: string): string[] {
+  return [...document.querySelectorAll(selector)].map((block) => JSON.parse(block.textContent) as string);
 }
 
 offerCopies();

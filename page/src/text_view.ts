@@ -10,6 +10,8 @@ export interface ViewActions {
   /** Pin this text, so that the next one opens beside it; undo it where it is pinned. */
   pin: () => void;
   isPinned: boolean;
+  /** What the model would predict under other weights. */
+  whatIf: HTMLElement;
 }
 
 /** Show one text. The element must be in the page before `layOut` is called, which needs its width. */
@@ -22,8 +24,9 @@ export class TextView {
     this.root.append(heading(index, row, actions), ...about(index, row));
     const query = index.query?.[row];
     if (query !== undefined) this.root.append(element("p", { class: "query" }, element("bdi", {}, words(query))));
-    this.#groups = byTokens(maps).map((group) => new MapGroup(group));
-    for (const group of this.#groups) this.root.append(group.root);
+    const struck = new Set(index.smallest?.sets[row]);
+    this.#groups = byTokens(maps).map((group) => new MapGroup(group, isOfText(index, row, group) ? struck : new Set()));
+    this.root.append(...smallestSet(index, row), ...this.#groups.map((group) => group.root), actions.whatIf);
   }
 
   layOut(): void {
@@ -36,14 +39,16 @@ class MapGroup {
   readonly root: HTMLElement;
   readonly #maps: readonly TextMap[];
   readonly #tokens: readonly string[];
+  readonly #struck: ReadonlySet<number>;
   readonly #lines: HTMLElement;
   readonly #word: HTMLElement;
   readonly #numbers: HTMLElement[];
   #width = 0;
   #focus = 0;
 
-  constructor(maps: readonly TextMap[]) {
+  constructor(maps: readonly TextMap[], struck: ReadonlySet<number>) {
     this.#maps = maps;
+    this.#struck = struck;
     this.#tokens = (maps[0]?.tokens ?? []).map(visible);
     this.#word = element("span", { class: "word" }, "point at a word");
     this.#numbers = maps.map(() => element("td", { class: "of-number" }, ""));
@@ -127,7 +132,7 @@ class MapGroup {
     const head = element(
       "th",
       { scope: "col", tabindex: place === this.#focus ? "0" : "-1", "data-word": String(place) },
-      element("bdi", {}, token),
+      this.#struck.has(place) ? element("s", {}, element("bdi", {}, token)) : element("bdi", {}, token),
     );
     const [map] = this.#maps;
     if (map?.values) head.style.setProperty("--w", String(share(map, place)));
@@ -203,6 +208,24 @@ function byTokens(maps: readonly TextMap[]): TextMap[][] {
     groups.set(key, [...(groups.get(key) ?? []), map]);
   }
   return [...groups.values()];
+}
+
+function isOfText(index: Index, row: number, [map]: readonly TextMap[]): boolean {
+  return map?.tokens.join("\n") === index.tokens[row]?.join("\n");
+}
+
+/** What the words that are struck through are; nothing is said where the audit did not ask. */
+function smallestSet(index: Index, row: number): HTMLElement[] {
+  if (index.smallest === null) return [];
+  const { exact, sets } = index.smallest;
+  const places = sets[row] ?? null;
+  if (places === null) return [];
+  const named = places.map((place) => `“${visible(index.tokens[row]?.[place] ?? "")}”`).join(", ");
+  const which = exact
+    ? "the smallest set of words whose erased weights change the answer"
+    : "the fewest words found whose erased weights change the answer";
+  const text = element("bdi", {}, `${places.length <= 8 ? `: ${named}` : ` (${places.length} words)`}.`);
+  return [element("p", { class: "small struck" }, element("s", {}, "Struck through"), ` is ${which}`, text)];
 }
 
 function widthsOf(tokens: readonly string[], font: string): number[] {

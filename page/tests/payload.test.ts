@@ -1,6 +1,7 @@
 import { deflateSync } from "node:zlib";
 import { expect, it } from "vitest";
-import { Maps, readIndex, type Index } from "../src/payload.ts";
+import { Blocks } from "../src/blocks.ts";
+import { readBlock, readIndex, type Index } from "../src/payload.ts";
 
 const index = {
   classes: ["a", "b"],
@@ -26,10 +27,14 @@ it("reads the index as it was packed", async () => {
 });
 
 it("reads every map of every block, with its sign, its own tokens and its gaps", async () => {
-  const maps = new Maps(index, [
-    block([1, Number.NaN, 2, 0], [127, 0, 127, -127, 64, 0]),
-    block([0.5, Number.NaN], [127]),
-  ]);
+  const maps = new Blocks(
+    index,
+    [
+      block([1, Number.NaN, 2, 0], [127, 0, 127, -127, 64, 0]),
+      block([0.5, Number.NaN], [127]),
+    ],
+    readBlock,
+  );
   const [first, second, third] = await Promise.all([0, 1, 2].map((row) => maps.of(row)));
   expect(first?.map((map) => map.values && [...map.values])).toEqual([[1, 0], [2, -2, (2 * 64) / 127]]);
   expect(first?.map((map) => map.tokens)).toEqual([["x", "y"], ["p", "q", "r"]]);

@@ -18,6 +18,8 @@ const index: Index = {
   facts: [{ name: "tau", values: [0.5, null, -0.25, 0] }],
   own: {},
   examples: [],
+  whatIf: { bias: [], adversary: false, reason: "", tried: [] },
+  smallest: null,
 };
 const all = columns(index);
 const words = searchable(index);

@@ -48,6 +48,19 @@ class HeatMap:
 
 
 @dataclass(frozen=True)
+class Intervention:
+    """What was done to one text, and what came of it: a page shows it where it cannot compute predictions.
+
+    `tvd` is the change of the prediction, 0 to 1; `changed` says whether the answer is another then, or in
+    which share of several tries. None where not known.
+    """
+
+    name: str
+    tvd: float | None
+    changed: float | None
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One question, asked of a model's attention.
 
@@ -63,6 +76,7 @@ class Experiment:
             `heedmap.report.charts.Figure`. They are paths so that no experiment loads the plotting library.
         heat_maps: the heat maps of one text on the page.
         facts: numbers about one text on the page; None or NaN is left out.
+        interventions: what it did to one text's weights or words, and what came of it.
         cost: the estimated seconds; None where negligible.
         files: names of the files that it keeps beside its table for this model.
         about: facts about the whole run, for card and page.
@@ -82,6 +96,7 @@ class Experiment:
     figures: tuple[str, ...] = ()
     heat_maps: Callable[[Row], list[HeatMap]] = lambda row: []
     facts: Callable[[Row], list[tuple[str, float | int | None]]] = lambda row: []
+    interventions: Callable[[Row], list[Intervention]] = lambda row: []
     cost: Callable[[CostProbe], float] | None = None
     files: Callable[[Model], Sequence[str]] = lambda model: ()
     about: Callable[[AuditContext], dict[str, object]] = lambda context: {}

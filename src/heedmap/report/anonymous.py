@@ -12,6 +12,8 @@ from heedmap.experiments.repeats import text_numbers
 
 LEFT_OUT = "texts_left_out"  # a fact about such an audit
 TEXTS = ("tokens", "query")
+# What a word says for each class, in full precision, is nearly a name of it for whoever has the model.
+TELLING = ("relevance",)
 _PLACE = re.compile(r"(line|row|index) \d+")  # names no file, and no id of the user's
 _Result = TypeVar("_Result", bound=AuditResult)
 
@@ -26,12 +28,14 @@ def without_texts(audit: _Result) -> _Result:
 
     A token is named by its text's number and its place there, so that equal texts are still counted once;
     whether two texts share a word is not told. A text keeps its line or row in the data, not its own id. Names
-    of classes, columns and files stay. Of other packages' tables the columns of text are left out.
+    of classes, columns and files stay. Of other packages' tables the columns of text are left out. The table
+    of what each word says for each class is left out as a whole.
     """
     numbers = text_numbers(audit.tables["instances"]).tolist()
     tables = {
         name: _anonymous(name, table, numbers if name == "instances" else None)
         for name, table in audit.tables.items()
+        if name not in TELLING
     }
     return replace(audit, tables=tables, about={**audit.about, LEFT_OUT: True})
 

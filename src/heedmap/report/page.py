@@ -20,6 +20,7 @@ from heedmap.report.scripts import bundle, own_script, safe_json
 from heedmap.report.templates import environment
 from heedmap.report.text_data import pack_texts
 from heedmap.report.verdict import verdicts
+from heedmap.report.what_if_data import reason
 from heedmap.report.wording import (
     LISTED,
     audited_text,
@@ -50,7 +51,7 @@ def page(audit: AuditResult) -> str:
     columns = [] if adversary is None else adversary.column_names
     examples = choose_examples(audit.tables, derived(audit))
     line = None if audit.rates is None else bottom_line(audit, audit.rates)
-    texts = pack_texts(audit.tables, audit.classes, examples)
+    texts = pack_texts(audit.tables, audit.classes, examples, reason(audit))
     places = shown_rows(audit.tables["instances"], texts.rows)
     return (
         environment()

@@ -23,6 +23,7 @@ from heedmap.data.text_names import text_name
 from heedmap.experiments.registry import Experiment, HeatMap, Row, registered
 from heedmap.experiments.text_levels import text_levels
 from heedmap.report.examples import Example
+from heedmap.report.what_if_data import pack_read_outs, what_if_index
 
 BLOCK = 250  # texts whose maps are unpacked together
 MOST = 5000  # texts on a page
@@ -32,10 +33,11 @@ MARKS = "people's marks"
 
 @dataclass(frozen=True)
 class PackedTexts:
-    """The texts of a page: the index and the blocks of maps, and which rows of how many texts they are."""
+    """The texts of a page: the index, blocks of maps and of read-outs, and which rows of how many texts they are."""
 
     index: str
     blocks: list[str]
+    read_outs: list[str]
     rows: list[int]
     total: int
 
@@ -81,9 +83,15 @@ class _Tables:
 
 
 def pack_texts(
-    tables: Mapping[str, pa.Table], classes: Sequence[str], examples: Sequence[Example]
+    tables: Mapping[str, pa.Table],
+    classes: Sequence[str],
+    examples: Sequence[Example],
+    why_not: str = "",
 ) -> PackedTexts:
-    """Pack the texts. Of more than MOST, those with the extremes of each number, and a sample of the others."""
+    """Pack the texts. Of more than MOST, those with the extremes of each number, and a sample of the others.
+
+    `why_not` says why the page cannot compute predictions, where it cannot (`what_if_data.reason`).
+    """
     instances = tables["instances"]
     whole = _Tables(tables)
     row_facts = [_facts(whole, row) for row in range(instances.num_rows)]
@@ -106,6 +114,7 @@ def pack_texts(
         "confidence": [_rounded(confidence[row], digits=7) for row in rows],
         "facts": [{"name": name, "values": [v[row] for row in rows]} for name, v in facts.items()],
         "own": _own_tokens(maps, list(heads)),
+        **what_if_index(tables, [_Rows(whole, row) for row in rows], rows, why_not),
         "examples": [
             {"row": rows.index(example.row), "title": example.title, "reason": example.reason}
             for example in examples
@@ -113,7 +122,8 @@ def pack_texts(
     }
     blocks = [_block(maps[i : i + BLOCK], list(heads)) for i in range(0, len(maps), BLOCK)]
     text = json.dumps(index, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return PackedTexts(_packed(text.encode()), blocks, rows, instances.num_rows)
+    read_outs = [_packed(block) for block in pack_read_outs(tables, rows, BLOCK)]
+    return PackedTexts(_packed(text.encode()), blocks, read_outs, rows, instances.num_rows)
 
 
 def chosen_rows(columns: Sequence[NDArray[np.float64]], always: Sequence[int]) -> list[int]:

@@ -1,6 +1,6 @@
 """Find the words whose erased weights flip the answer; their numbers are in the table `decision_flips`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,11 +60,9 @@ def flip_sets(context: AuditContext) -> list[FlipSet | None]:
             erased, logits = _smallest(trace)
         else:
             names = [_quickest(table[row]) for row in rows]
-            counts = [
-                table[row][f"count_{name}"] if name else 0
-                for row, name in zip(rows, names, strict=True)
-            ]
-            erased = _first(context, trace, names, counts)
+            importance = context.table("leave_one_out")["importance"]
+            values = rankings(context, trace, importance)
+            erased = first_words(trace, values, [table[row] for row in rows])
             is_kept = (~erased & trace.mask).unsqueeze(0)
             logits = imposed(context.model, trace, is_kept, context.settings.renormalise)[0]
         shares = logits.softmax(-1)
@@ -91,19 +89,19 @@ def _quickest(row: Mapping[str, Any]) -> str | None:
     return min(counts, key=counts.__getitem__) if counts else None
 
 
-def _first(
-    context: AuditContext, trace: Trace, names: list[str | None], counts: list[int]
+def first_words(
+    trace: Trace, values: Mapping[str, Float[Tensor, "B T"]], counts: Sequence[Mapping[str, Any]]
 ) -> Bool[Tensor, "B T"]:
-    """Mark the first words of each text's ranking."""
-    importance = context.table("leave_one_out")["importance"]
-    orders = {
-        name: ranked(values, trace.mask)
-        for name, values in rankings(context, trace, importance).items()
-    }
+    """Mark the first words of the ranking that needs the fewest of them to flip; none where none does.
+
+    `values` are the tokens' numbers by ranking, and `counts` the columns `count_...` of each text.
+    """
+    orders = {name: ranked(ranking, trace.mask) for name, ranking in values.items()}
     erased = torch.zeros_like(trace.mask)
-    for i, (name, count) in enumerate(zip(names, counts, strict=True)):
+    for i, row in enumerate(counts):
+        name = _quickest(row)
         if name is not None:
-            erased[i, orders[name][i, :count]] = True
+            erased[i, orders[name][i, : row[f"count_{name}"]]] = True
     return erased
 
 

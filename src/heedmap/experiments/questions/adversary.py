@@ -20,7 +20,7 @@ from heedmap.experiments.methods.adversary_search import most_different_met, sea
 from heedmap.experiments.methods.adversary_weights import FILE, rows_kept
 from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.experiments.questions.stability import noise
-from heedmap.experiments.registry import Experiment, HeatMap, Row
+from heedmap.experiments.registry import Experiment, HeatMap, Intervention, Row
 from heedmap.experiments.results import Results, mean, percent
 from heedmap.experiments.text_tables import MAP_FACTS, text_table
 from heedmap.measures import LN2
@@ -212,6 +212,13 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     return [("largest JSD, at least", jsd), ("at most", upper), free]
 
 
+def _interventions(row: Row) -> list[Intervention]:
+    numbers = row["adversary"]
+    name = "the most different weights found with almost the same prediction"
+    # Without a column of its own the change is within ε, and the page computes it.
+    return [Intervention(name, numbers["tvd"], None)] if "tvd" in numbers else []
+
+
 def _cost(probe: CostProbe) -> float:
     """Return seconds: restarts × steps passes above the weights for the search; for the bounds, one two-class
     optimum per pair of classes and ε.
@@ -284,6 +291,7 @@ EXPERIMENT = Experiment(
     ),
     heat_maps=_heat_maps,
     facts=_facts,
+    interventions=_interventions,
     cost=_cost,
     files=lambda model: [FILE] if isinstance(model, Layered) else [],
     about=_about,

@@ -23,7 +23,7 @@ from heedmap.experiments.methods.erasure_predictions import (
     with_nothing_left,
 )
 from heedmap.experiments.methods.erasure_predictions import shuffled as shuffled_traces
-from heedmap.experiments.methods.flip_sets import RANKINGS, rankings
+from heedmap.experiments.methods.flip_sets import RANKINGS, first_words, rankings
 from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean, percent
@@ -55,6 +55,11 @@ COLUMNS = Columns(
             "not linear, or sparse weights are normalised again",
         ),
         "mass_exact": ("0 to 1", "attention on that set"),
+        "smallest_set": (
+            "list of places, from 0",
+            "the tokens of that set; where it is not known, the first of the ranking that needs the fewest. "
+            "Null where nothing flips",
+        ),
         "count_random": (
             f"list of {SHUFFLES} counts",
             "tokens that flipping takes by each of so many random orders",
@@ -94,21 +99,34 @@ def decision_flips(context: AuditContext) -> pa.Table:
     empty = np.full(total, np.nan)
     shuffled = {quantity: np.full((total, SHUFFLES), np.nan) for quantity in ("count", "mass")}
     by_chance = np.full(total, np.nan)
+    sets: list[list[int] | None] = [None] * total
     importance = context.table("leave_one_out")["importance"]
     renormalise = context.settings.renormalise
     for trace in traces_of(context):
         rows = trace.rows.numpy(force=True)
         # A text of one token has nothing left to predict from once that is erased.
         long = (trace.mask.sum(-1) > 1).numpy(force=True)
-        for name, ranking in rankings(context, trace, importance).items():
+        values_by_ranking = rankings(context, trace, importance)
+        for name, ranking in values_by_ranking.items():
             _put(columns, name, rows, along(context.model, trace, ranking, renormalise), long)
         changed = with_nothing_left(context.model, trace).numpy(force=True)
         empty[rows] = np.where(long, changed, np.nan)
         if is_closed(trace, renormalise):
             weights, relevance, bias = linear(trace)
-            smallest_flip, _ = smallest(weights, relevance, bias, trace.mask, trace.predicted)
+            smallest_flip, erased = smallest(weights, relevance, bias, trace.mask, trace.predicted)
             _put(columns, "exact", rows, smallest_flip, long)
             by_chance[rows] = np.where(long, _by_chance(context, trace), np.nan)
+        else:
+            counts = [
+                {
+                    f"count_{name}": int(np.nan_to_num(columns[f"count_{name}"][row]))
+                    for name in RANKINGS
+                }
+                for row in rows
+            ]
+            erased = first_words(trace, values_by_ranking, counts)
+        for row, is_long, words in zip(rows.tolist(), long, erased, strict=True):
+            sets[row] = words.nonzero().flatten().tolist() if is_long and words.any() else None
         for k, ranking in enumerate(_shuffles(context, trace)):
             flip = along(context.model, trace, ranking, renormalise)
             random_columns = {
@@ -124,6 +142,7 @@ def decision_flips(context: AuditContext) -> pa.Table:
         context,
         {
             **{name: _nullable(name, values) for name, values in columns.items()},
+            "smallest_set": pa.array(sets, pa.list_(pa.int64())),
             "empty_flips": pa.array(empty, pa.float64(), from_pandas=True).cast(pa.bool_()),
             **{
                 f"{quantity}_random": pa.array(

@@ -19,7 +19,7 @@ from heedmap.experiments.methods.erasure_predictions import (
 )
 from heedmap.experiments.methods.flip_table import flip_table, in_words
 from heedmap.experiments.methods.readout import is_linear
-from heedmap.experiments.registry import Experiment, Row
+from heedmap.experiments.registry import Experiment, Intervention, Row
 from heedmap.experiments.results import Results, mean, percent
 from heedmap.experiments.text_tables import MAP_FACTS, null_where_nan, text_table
 from heedmap.measures import change_in_prediction, jensen_shannon, log_odds
@@ -301,6 +301,18 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     ]
 
 
+def _interventions(row: Row) -> list[Intervention]:
+    numbers = row["erasure"]
+    return [
+        Intervention(name, numbers[f"tvd_{item}"], numbers[f"flip_{item}"])
+        for name, item in (
+            ("the weight of the most attended word erased", "top"),
+            ("the weight of a random other word erased", "random"),
+        )
+        if f"tvd_{item}" in numbers
+    ]
+
+
 def _cost(probe: CostProbe) -> float:
     """Return seconds: nothing in closed form, else each token of the sample erased once, and in a shuffle."""
     if is_linear(probe.trace):
@@ -321,5 +333,6 @@ EXPERIMENT = Experiment(
         "heedmap.report.erasure_figures:decision_flips",
     ),
     facts=_facts,
+    interventions=_interventions,
     cost=_cost,
 )

@@ -25,7 +25,7 @@ from heedmap.experiments.methods.rereading import (
     prefix_passes,
     ranked,
 )
-from heedmap.experiments.registry import Experiment
+from heedmap.experiments.registry import Experiment, Intervention, Row
 from heedmap.experiments.results import Results, TextNumbers, signed_percent
 from heedmap.experiments.rule import FEWEST, Thresholds, kept_alone, share_of_lead, texts_of
 from heedmap.experiments.text_tables import text_table
@@ -254,6 +254,18 @@ def _cost(probe: CostProbe) -> float:
     return probe.reading(passes, TEXTS)
 
 
+def _interventions(row: Row) -> list[Intervention]:
+    stays = row["highlights"].get("alone_stays_map")
+    name = "read again with the highlighted words alone"
+    return [Intervention(name, None, None if stays is None else 1.0 - stays)]
+
+
 EXPERIMENT = Experiment(
-    "highlights", highlights, columns=COLUMNS, place=12, findings=_findings, cost=_cost
+    "highlights",
+    highlights,
+    columns=COLUMNS,
+    place=12,
+    findings=_findings,
+    interventions=_interventions,
+    cost=_cost,
 )

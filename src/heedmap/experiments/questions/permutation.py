@@ -16,7 +16,7 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.readout import is_linear, linear
-from heedmap.experiments.registry import Experiment, Row
+from heedmap.experiments.registry import Experiment, Intervention, Row
 from heedmap.experiments.results import Results, mean, percent
 from heedmap.experiments.text_tables import MAP_FACTS, text_table
 from heedmap.measures import change_in_prediction
@@ -219,6 +219,22 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
     ]
 
 
+def _interventions(row: Row) -> list[Intervention]:
+    numbers = row["permutation"]
+    return [
+        Intervention(name, numbers.get(tvd), numbers.get(flipped))
+        for name, tvd, flipped in (
+            ("all weights equal", "uniform_tvd", "uniform_flipped"),
+            ("weights shuffled (median of all shuffles)", "median_tvd", "flipped"),
+            (
+                "the largest weights moved to the words with the smallest",
+                "moved_tvd",
+                "moved_flipped",
+            ),
+        )
+    ]
+
+
 def _cost(probe: CostProbe) -> float:
     return len(probe.context.lengths) * probe.context.settings.permutations * probe.again
 
@@ -234,5 +250,6 @@ EXPERIMENT = Experiment(
         "heedmap.report.violin_figures:permutation",
     ),
     facts=_facts,
+    interventions=_interventions,
     cost=_cost,
 )
