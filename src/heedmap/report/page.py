@@ -1,6 +1,7 @@
 """The report: one self-contained HTML file, a pure function of the audit's tables."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from heedmap.experiments.bottom_line import bottom_line
@@ -8,7 +9,9 @@ from heedmap.experiments.findings import SIGNS, AuditResult, pooled
 from heedmap.experiments.methods.adversary_weights import FILE
 from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.experiments.questions.adversary import is_exact, is_searched
+from heedmap.experiments.rates import packaged_rates
 from heedmap.files.content_hash import tables_hash
+from heedmap.report.advice import next_steps, rests_on
 from heedmap.report.anonymous import is_anonymous
 from heedmap.report.citation import citations
 from heedmap.report.examples import choose_examples
@@ -20,7 +23,6 @@ from heedmap.report.templates import environment
 from heedmap.report.text_data import pack_texts
 from heedmap.report.verdict import verdicts
 from heedmap.report.wording import (
-    LISTED,
     audited_text,
     classes_text,
     columns_text,
@@ -48,7 +50,8 @@ def page(audit: AuditResult) -> str:
     adversary = audit.tables.get("adversary")  # optional, unlike the instances
     columns = [] if adversary is None else adversary.column_names
     examples = choose_examples(audit.tables, derived(audit))
-    line = None if audit.rates is None else bottom_line(audit, audit.rates)
+    drawn, rates = figures(whole), audit.rates or packaged_rates()
+    line = None if audit.rates is None else bottom_line(audit, rates)
     return (
         environment()
         .get_template("page.html")
@@ -63,8 +66,11 @@ def page(audit: AuditResult) -> str:
             signs=SIGNS,
             few=few_texts(distinct_texts(whole)),
             line=line,
+            said=None if line is None else replace(line, instead="").sentence,
+            rests_on=[] if line is None else rests_on(audit, line, rates, [f.key for f in drawn]),
+            next_steps=[] if line is None else next_steps(audit, line, rates),
             citations=None if line is None else citations(whole, line, tables_hash(audit.tables)),
-            figures=[(figure, safe_json(figure.spec)) for figure in figures(whole)],
+            figures=[(figure, safe_json(figure.spec)) for figure in drawn],
             instances=[]
             if is_anonymous(audit)
             else [instance(audit.tables, audit.classes, example) for example in examples],
@@ -73,7 +79,6 @@ def page(audit: AuditResult) -> str:
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,
             classes=len(audit.classes),
-            many=LISTED,
             query=query_name(audit),
             searched=adversary is not None and is_searched(columns),
             exact=is_exact(columns, len(audit.classes)),
