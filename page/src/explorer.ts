@@ -1,6 +1,7 @@
 // All texts of the page: filters, the table, and the opened texts; the address holds what is chosen.
 import { element } from "./elements.ts";
 import { Filters } from "./filters.ts";
+import { layOutForPrint } from "./printing.ts";
 import { Maps, type Index, type TextMap } from "./payload.ts";
 import { anchors, columns, searchable, select, type Column } from "./selection.ts";
 import { nextSort } from "./sorting.ts";
@@ -57,9 +58,11 @@ export class Explorer {
       address: (row) => toHash({ ...this.#state, text: this.#anchors[row] ?? "" }),
     });
     root.append(...this.#telling(), this.#filters.root, this.#table.root, this.#opened);
-    new ResizeObserver(() => {
+    const layOut = (): void => {
       for (const view of this.#views) view.layOut();
-    }).observe(this.#opened);
+    };
+    new ResizeObserver(layOut).observe(this.#opened);
+    layOutForPrint(this.#opened, layOut);
     addEventListener("popstate", () => {
       this.#restore();
     });
@@ -131,6 +134,7 @@ export class Explorer {
     this.#views = rows.map((row, i) => this.#view(row, maps[i] ?? []));
     this.#opened.replaceChildren(...this.#views.map((view) => view.root));
     this.#opened.classList.toggle("two", rows.length > 1);
+    this.#opened.classList.toggle("any", rows.length > 0);
     for (const view of this.#views) view.layOut();
     const place = rows.findIndex(isNew);
     this.#views[Math.max(0, place)]?.root.scrollIntoView({ block: "nearest" });

@@ -2,8 +2,10 @@
 import { drawCharts } from "./charts.ts";
 import { offerCopies } from "./copying.ts";
 import { openByAddress } from "./disclosure.ts";
+import { followEvidence } from "./evidence.ts";
 import { Explorer } from "./explorer.ts";
 import { readIndex } from "./payload.ts";
+import { openForPrint } from "./printing.ts";
 
 async function explore(): Promise<void> {
   const root = document.getElementById("explorer");
@@ -30,5 +32,7 @@ async function explore(): Promise<void> {
 
 offerCopies();
 openByAddress();
+followEvidence();
+openForPrint();
 void explore();
 drawCharts();

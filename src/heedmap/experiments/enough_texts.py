@@ -50,5 +50,5 @@ def rounded_up(count: int) -> int:
     >>> rounded_up(7), rounded_up(1234)
     (7, 1300)
     """
-    unit = 10 ** max(0, len(str(count)) - 2)
+    unit = int(10 ** max(0, len(str(count)) - 2))
     return -(-count // unit) * unit

@@ -19,7 +19,12 @@ from heedmap.experiments.text_levels import text_levels
 from heedmap.report.wording import plural
 from heedmap.settings import ModelSettings
 
-FAILS = ("wrong", "default", "needed", "sufficient")  # what a class may be where the map is not right for it
+FAILS = (
+    "wrong",
+    "default",
+    "needed",
+    "sufficient",
+)  # what a class may be where the map is not right for it
 MISSES = {"against": "misses them", "mixed": "finds a part"}
 
 
@@ -70,7 +75,7 @@ def next_steps(audit: AuditResult, line: BottomLine, rates: Rates) -> list[Step]
     skill = next((finding for finding in audit.findings if finding.key == "skill"), None)
     main = f"{line.instead[:1].upper()}{line.instead[1:]}."
     if skill is not None and is_doubtful(skill):
-        return [Step(main + _texts_for_skill(audit, skill), (_question("skill"),))]
+        return [Step(_for_skill(audit, skill, main), (_question("skill"),))]
     if "highlights" not in tables:
         return [Step(main)]
     numbers, t = map_numbers(texts_of(tables)), rates.thresholds
@@ -164,21 +169,24 @@ def _texts_for_the_rule(line: BottomLine, numbers: MapNumbers, t: Thresholds) ->
     return [Step(text, (Evidence("#measured", "what it rests on"),))]
 
 
-def _texts_for_skill(audit: AuditResult, skill: Finding) -> str:
-    """Say how many texts would make it certain that the model predicts well enough, if it does."""
+def _for_skill(audit: AuditResult, skill: Finding, main: str) -> str:
+    """Say whether more texts would make it certain that the model predicts well enough, and how many."""
     labels = audit.tables["instances"]["label"].to_pylist()
     majority = max(labels.count(label) for label in set(labels)) / len(labels)
+    if skill.level == "against" or majority == 1:
+        return main
     modest = min(edge for edge, _, words in BANDS["skill"] if words != WEAK)
     edge = majority + modest * (1 - majority)
-    if skill.level == "against" or majority == 1:
-        return ""
     if skill.value < edge:
-        return f" At this accuracy more texts would not do: it must be above {edge:.2f} to count."
+        return (
+            f"Make a better model: its accuracy must be above {edge:.2f}, and at {skill.value:.2f} more texts "
+            "would not show that."
+        )
     needed = texts_for_side(skill.value, edge)
     if needed is None:
-        return ""
+        return main
     return (
-        f" At this accuracy, about {rounded_up(needed):,} different texts would do; this audit has "
+        f"{main} At this accuracy, about {rounded_up(needed):,} different texts would do; this audit has "
         f"{skill.distinct:,}."
     )
 
