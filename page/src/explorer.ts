@@ -103,7 +103,8 @@ export class Explorer {
   #show(): void {
     const rows = select(this.#index, this.#columns, this.#words, this.#state);
     const all = this.#index.tokens.length;
-    const status = rows.length === all ? `All ${all} texts` : `${rows.length} of ${all} texts`;
+    const here = this.#index.total > all ? " of this page" : "";
+    const status = `${rows.length === all ? "All" : `${rows.length} of`} ${all} texts${here}`;
     this.#filters.show(this.#state, status);
     const open = [this.#state.pin, this.#state.text].flatMap((anchor) => {
       const row = anchor === "" ? -1 : this.#anchors.indexOf(anchor);

@@ -18,6 +18,8 @@ export interface Fact {
 export interface Index {
   classes: string[];
   block: number;
+  /** Of all audited texts, on this page or not. */
+  total: number;
   maps: MapHead[];
   key: string[];
   name: string[];

@@ -5,6 +5,7 @@ import { Maps, readIndex, type Index } from "../src/payload.ts";
 const index = {
   classes: ["a", "b"],
   block: 2,
+  total: 3,
   maps: [
     { name: "attention", kind: "attention", signed: false },
     { name: "words", kind: "importance", signed: true },

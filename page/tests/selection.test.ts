@@ -6,6 +6,7 @@ import { DEFAULT, type State } from "../src/state.ts";
 const index: Index = {
   classes: ["no", "yes"],
   block: 2,
+  total: 3,
   maps: [],
   key: ["7", "7", "line 3", "10"],
   name: ["id 7", "id 7", "line 3", "id 10"],

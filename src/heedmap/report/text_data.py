@@ -83,28 +83,64 @@ class _Tables:
 def pack_texts(
     tables: Mapping[str, pa.Table], classes: Sequence[str], examples: Sequence[Example]
 ) -> PackedTexts:
-    """Pack the texts. Of more than MOST, those with the extremes of each number, and a sample of the others."""
-    instances = tables["instances"]
+    """Pack the texts of the report: of more than MOST, those of `chosen_rows`."""
+    return next(packed_pages(tables, classes, examples))
+
+
+def packed_pages(
+    tables: Mapping[str, pa.Table], classes: Sequence[str], examples: Sequence[Example]
+) -> Iterator[PackedTexts]:
+    """Pack the texts of the report, then those that it has no room for, MOST at a time in their order."""
     whole = _Tables(tables)
-    row_facts = [_facts(whole, row) for row in range(instances.num_rows)]
-    names = list(dict.fromkeys(name for facts in row_facts for name in facts))
-    facts = {name: [_rounded(facts.get(name)) for facts in row_facts] for name in names}
-    confidence = [max(p) for p in instances["probabilities"].to_pylist()]
-    lengths = instances["n_tokens"].to_numpy()
-    columns = [np.array(confidence), lengths, *(_floats(values) for values in facts.values())]
-    rows = chosen_rows(columns, [example.row for example in examples])
+    row_facts = [_facts(whole, row) for row in range(tables["instances"].num_rows)]
+    rows = _report_rows(tables, row_facts, [example.row for example in examples])
+    yield _pack(whole, classes, rows, row_facts, examples)
+    shown = {*rows}
+    others = [row for row in range(len(row_facts)) if row not in shown]
+    for i in range(0, len(others), MOST):
+        yield _pack(whole, classes, others[i : i + MOST], row_facts, [])
+
+
+def _report_rows(
+    tables: Mapping[str, pa.Table], row_facts: Sequence[Mapping[str, float]], always: Sequence[int]
+) -> list[int]:
+    instances = tables["instances"]
+    columns = [
+        _floats([max(p) for p in instances["probabilities"].to_pylist()]),
+        instances["n_tokens"].to_numpy(),
+        *(_floats([facts.get(name) for facts in row_facts]) for name in _names(row_facts)),
+    ]
+    return chosen_rows(columns, always)
+
+
+def _names(row_facts: Sequence[Mapping[str, float]]) -> list[str]:
+    return list(dict.fromkeys(name for facts in row_facts for name in facts))
+
+
+def _pack(
+    whole: _Tables,
+    classes: Sequence[str],
+    rows: Sequence[int],
+    row_facts: Sequence[Mapping[str, float]],
+    examples: Sequence[Example],
+) -> PackedTexts:
     maps = [_maps(whole, row) for row in rows]
     heads = _heads(maps)
+    confidence = whole.tables["instances"]["probabilities"].take(pa.array(rows, pa.int64()))
     index = {
         "classes": list(classes),
         "block": BLOCK,
+        "total": len(row_facts),
         "maps": [
             {"name": name, "kind": kind, "signed": signed} for name, (kind, signed) in heads.items()
         ],
-        **_texts(tables, rows),
+        **_texts(whole.tables, rows),
         # With more digits: many texts have nearly 1, and are sorted by it.
-        "confidence": [_rounded(confidence[row], digits=7) for row in rows],
-        "facts": [{"name": name, "values": [v[row] for row in rows]} for name, v in facts.items()],
+        "confidence": [_rounded(max(p), digits=7) for p in confidence.to_pylist()],
+        "facts": [
+            {"name": name, "values": [_rounded(row_facts[row].get(name)) for row in rows]}
+            for name in _names(row_facts)
+        ],
         "own": _own_tokens(maps, list(heads)),
         "examples": [
             {"row": rows.index(example.row), "title": example.title, "reason": example.reason}
@@ -113,7 +149,7 @@ def pack_texts(
     }
     blocks = [_block(maps[i : i + BLOCK], list(heads)) for i in range(0, len(maps), BLOCK)]
     text = json.dumps(index, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return PackedTexts(_packed(text.encode()), blocks, len(rows), instances.num_rows)
+    return PackedTexts(_packed(text.encode()), blocks, len(rows), len(row_facts))
 
 
 def chosen_rows(columns: Sequence[NDArray[np.float64]], always: Sequence[int]) -> list[int]:
