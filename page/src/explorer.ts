@@ -1,4 +1,5 @@
 // All texts of the page: filters, the table, and the opened texts; the address holds what is chosen.
+import { columnMeanings } from "./column_meanings.ts";
 import { element } from "./elements.ts";
 import { Filters } from "./filters.ts";
 import { layOutForPrint } from "./printing.ts";
@@ -57,7 +58,8 @@ export class Explorer {
       },
       address: (row) => toHash({ ...this.#state, text: this.#anchors[row] ?? "" }),
     });
-    root.append(...this.#telling(), this.#filters.root, this.#table.root, this.#opened);
+    root.append(...this.#telling(), this.#filters.root, this.#table.root);
+    root.append(columnMeanings(this.#columns), this.#opened);
     const layOut = (): void => {
       for (const view of this.#views) view.layOut();
     };

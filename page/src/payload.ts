@@ -11,6 +11,7 @@ export interface MapHead {
 /** A number of each text; null where there is none. */
 export interface Fact {
   name: string;
+  meaning: string;
   values: (number | null)[];
 }
 

@@ -16,7 +16,7 @@ const index: Index = {
   expected: [0.9, 0.4, null, 0.2],
   level: ["for", "cannot tell", "against", "mixed"],
   confidence: [0.9, 0.6, 0.75, 0.8],
-  facts: [{ name: "tau", values: [0.5, null, -0.25, 0] }],
+  facts: [{ name: "tau", meaning: "A number.", values: [0.5, null, -0.25, 0] }],
   own: {},
   examples: [],
 };

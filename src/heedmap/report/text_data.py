@@ -23,6 +23,7 @@ from heedmap.data.text_names import text_name
 from heedmap.experiments.registry import Experiment, HeatMap, Row, registered
 from heedmap.experiments.text_levels import text_levels
 from heedmap.report.examples import Example
+from heedmap.report.fact_meanings import meaning_of
 
 BLOCK = 250  # texts whose maps are unpacked together
 MOST = 5000  # texts on a page
@@ -138,7 +139,11 @@ def _pack(
         # With more digits: many texts have nearly 1, and are sorted by it.
         "confidence": [_rounded(max(p), digits=7) for p in confidence.to_pylist()],
         "facts": [
-            {"name": name, "values": [_rounded(row_facts[row].get(name)) for row in rows]}
+            {
+                "name": name,
+                "meaning": meaning_of(name),
+                "values": [_rounded(row_facts[row].get(name)) for row in rows],
+            }
             for name in _names(row_facts)
         ],
         "own": _own_tokens(maps, list(heads)),
