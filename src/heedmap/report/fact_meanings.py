@@ -22,7 +22,8 @@ MEANINGS: Mapping[str, str] = {
         "attended word."
     ),
     "words that matter less when erased": (
-        "The share of the other words whose erasure moves the prediction less than that of the most attended one."
+        "The share of the other words whose erasure moves the prediction less than that of the most "
+        "attended one."
     ),
     "words erased until the answer changes": (
         "How many words lose their weight, in the order of the map, before the answer changes."
@@ -58,7 +59,8 @@ MEANINGS: Mapping[str, str] = {
         "How much of the answer's probability is lost with the first words of the map alone; small is good."
     ),
     "JSD from the maps of other seeds": (
-        "The mean divergence (JSD, 0 to 0.69) of this map from those of the same model trained with other seeds."
+        "The mean divergence (JSD, 0 to 0.69) of this map from those of the same model with other "
+        "training seeds."
     ),
 }
 """By the beginning of a number's name."""
