@@ -24,7 +24,7 @@ function config(): object {
       tickCount: 5,
     },
     text: { color: colour("--text") },
-    rule: { color: colour("--text") },
+    rule: { color: colour("--text"), aria: false }, // lines between marks, which have no names
     point: { color: colour("--text") },
     aria: true,
   };
