@@ -39,7 +39,7 @@ def opened(chromium, paths):
         if kind in ("report", "texts"):
             page.locator(".table .body .line").first.wait_for()
         if "pin=" in address or "text=" in address:
-            page.locator(".opened").nth("pin=" in address).wait_for()
+            page.locator(".opened").nth(int("pin=" in address)).wait_for()
         assert page.wrong.pop(0) == paths[kind].as_uri() + address.partition("#")[0]
         return page
 
