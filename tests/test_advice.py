@@ -127,7 +127,7 @@ def test_an_uncertain_share_of_texts_says_how_many_would_settle_it():
     ("value", "text"),
     [
         (0.6, "At this accuracy, about 400 different texts would do; this audit has 80."),
-        (0.52, "Make a better model: its accuracy must be above 0.55, and at 0.52 more texts "),
+        (0.52, "The accuracy must be above 0.55: if it is 0.52, as measured, more texts "),
     ],
 )  # fmt: skip
 def test_of_a_model_that_may_not_predict_it_is_said_whether_more_texts_help(value, text):
