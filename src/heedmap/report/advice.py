@@ -179,8 +179,8 @@ def _for_skill(audit: AuditResult, skill: Finding, main: str) -> str:
     edge = majority + modest * (1 - majority)
     if skill.value < edge:
         return (
-            f"{main} The accuracy must be above {edge:.2f}: if it is {skill.value:.2f}, as measured, more texts "
-            "will not show that."
+            f"{main} The accuracy must be above {edge:.2f}: if it is {skill.value:.2f}, as measured, more "
+            "texts will not show that."
         )
     needed = texts_for_side(skill.value, edge)
     if needed is None:
