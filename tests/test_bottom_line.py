@@ -153,7 +153,7 @@ def read_again(gone=0.4, alone=0.88, highlighted=2, n=80, **more):
 
 def test_what_was_measured_is_said_in_shares_of_the_lead_and_in_texts():
     changes = {"mean_tvd": np.array([0.2, 0.4, np.nan]), "flipped": np.array([0.5, 0.5, np.nan])}
-    gone, alone, held, moved = measured(model(RIGHT, RIGHT), read_again(**changes), T)
+    gone, alone, held, moved = measured(model(RIGHT, RIGHT), read_again(**changes), T).values()
     assert gone == (
         "Left out, the words that the map puts first (up to a third of a text) take away all of the answer's "
         "lead, which is its probability above that of a guess; random words take 30%."
@@ -166,7 +166,7 @@ def test_what_was_measured_is_said_in_shares_of_the_lead_and_in_texts():
     assert " The map finds them in 76 of these, 95% [" in held
     assert held.endswith("; a yes needs 75% or more.")
     few = replace(RIGHT, n=10, losing=10, held=9)
-    assert measured(model(few), read_again(), T)[2].endswith(
+    assert measured(model(few), read_again(), T)["holding"].endswith(
         "; a yes needs 75% or more, so that more texts might change the answer."
     )
     assert moved == (
@@ -174,7 +174,7 @@ def test_what_was_measured_is_said_in_shares_of_the_lead_and_in_texts():
         "probabilities by 0.30 on average, where 0.03 counts as enough: so the weights matter."
     )
     still = {"mean_tvd": np.array([0.0298]), "flipped": np.array([0.0])}
-    assert measured(model(RIGHT), read_again(**still), T)[3].endswith(
+    assert measured(model(RIGHT), read_again(**still), T)["permutation"].endswith(
         "by 0.030 on average, where 0.03 counts as enough: so the weights hardly matter."
     )
 
@@ -185,7 +185,7 @@ def test_the_shares_are_of_the_same_texts_as_those_of_the_findings():
         "gone_map": gone, "highlighted": highlighted, "alone_map": np.array([0.9, 0.7, 0.5]),
         "alone_random": np.array([0.9, 0.7, np.nan]),
     }  # fmt: skip
-    half, alone, *_ = measured(model(RIGHT), texts, T)
+    half, alone, *_ = measured(model(RIGHT), texts, T).values()
     assert "take away 50% of the answer's lead" in half
     # Where nothing is highlighted, as many random words are none, too.
     assert "keep 50% of the lead; as many random words keep 50%." in alone
@@ -193,14 +193,16 @@ def test_the_shares_are_of_the_same_texts_as_those_of_the_findings():
 
 def test_of_a_map_that_highlights_nothing_no_word_is_left_alone():
     empty = replace(WRONG, nothing=1.0, random_alone=math.nan, random_among=math.nan)
-    gone, nothing, _ = measured(model(empty, empty), read_again(gone=0.08, highlighted=0), T)
+    texts = read_again(gone=0.08, highlighted=0)
+    gone, nothing, _ = measured(model(empty, empty), texts, T).values()
     assert "take away 20% of the answer's lead" in gone
     assert nothing == "In 80 of 80 texts nothing is highlighted."
 
 
 def test_no_more_than_all_is_lost_and_no_less_than_nothing_kept():
     beyond = replace(RIGHT, losing=0, held=0)
-    gone, alone, held = measured(model(beyond, beyond), read_again(gone=0.6, alone=0.4), T)
+    texts = read_again(gone=0.6, alone=0.4)
+    gone, alone, held = measured(model(beyond, beyond), texts, T).values()
     assert "take away all of the answer's lead" in gone
     assert "keep nothing of the lead" in alone
     assert held.startswith("0 of 80 texts have deciding words")

@@ -1,35 +1,17 @@
 """The report in Chromium: what a reader does with mouse, keyboard and address, and what it must not do."""
 
-import os
 import re
-import shutil
 from dataclasses import replace
 
 import pytest
-from made_audits import EVIL, make_audit
+from browsers import chromium as chromium  # noqa: PLC0414  # the fixture
+from browsers import hostile_audit
+from made_audits import make_audit
 
 from heedmap.experiments.rates import packaged_rates
 from heedmap.report.page import page as report
 
 pytestmark = pytest.mark.browser
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-HOSTILE = [
-    *EVIL, '"><img src=x onerror="alert(3)">', "' onclick='alert(4)", "שלום", "\u202etrap", "👩‍👩‍👧",
-    "x" * 400, "&amp;", "`${1}`",
-    "__proto__",
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as started:
-        flags = ["--no-sandbox", "--disable-gpu"]
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -210,15 +192,7 @@ def test_without_javascript_the_most_telling_texts_are_there(chromium, file):
 
 
 def test_hostile_texts_are_shown_as_text_and_do_nothing(chromium, tmp_path):
-    audit = make_audit(n=30)
-    instances = audit.tables["instances"]
-    tokens = [[HOSTILE[(i + t) % len(HOSTILE)] for t in range(len(words))]
-              for i, words in enumerate(instances["tokens"].to_pylist())]  # fmt: skip
-    keys = [f"{HOSTILE[i % len(HOSTILE)]} {i}" for i in range(30)]
-    for name, values in {"tokens": tokens, "key": keys}.items():
-        place = instances.column_names.index(name)
-        instances = instances.set_column(place, name, [values])
-    audit.tables["instances"] = instances
+    audit = hostile_audit()
     path = tmp_path / "hostile.html"
     path.write_text(report(audit), "utf-8")
     context = chromium.new_context(viewport={"width": 1280, "height": 800})

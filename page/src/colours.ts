@@ -42,7 +42,7 @@ export function chartConfig(colours: Readonly<Colours>, background: string): obj
       tickCount: 5,
     },
     text: { color: colours.text },
-    rule: { color: colours.text },
+    rule: { color: colours.text, aria: false }, // lines between marks, which have no names
     point: { color: colours.text },
     aria: true,
   };

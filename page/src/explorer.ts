@@ -1,9 +1,11 @@
 // All texts of the page: filters, the table, and the opened texts; the address holds what is chosen.
 import { Blocks } from "./blocks.ts";
+import { columnMeanings } from "./column_meanings.ts";
 import { element } from "./elements.ts";
 import { Filters } from "./filters.ts";
 import type { LinkedFigures } from "./linked_figures.ts";
 import { readBlock, type Index, type TextMap } from "./payload.ts";
+import { layOutForPrint } from "./printing.ts";
 import { readReadOuts } from "./read_outs.ts";
 import { anchors, columns, searchable, select, type Column } from "./selection.ts";
 import { nextSort } from "./sorting.ts";
@@ -78,10 +80,13 @@ export class Explorer {
       },
       address: (row) => toHash({ ...this.#state, text: this.#anchors[row] ?? "" }),
     });
-    root.append(...this.#telling(), this.#filters.root, this.#table.root, this.#opened);
-    new ResizeObserver(() => {
+    root.append(...this.#telling(), this.#filters.root, this.#table.root);
+    root.append(columnMeanings(this.#columns), this.#opened);
+    const layOut = (): void => {
       for (const view of this.#views) view.layOut();
-    }).observe(this.#opened);
+    };
+    new ResizeObserver(layOut).observe(this.#opened);
+    layOutForPrint(this.#opened, layOut);
     addEventListener("popstate", () => {
       this.#restore();
     });
@@ -123,7 +128,8 @@ export class Explorer {
     const brushed = this.#figures.rowsOf(this.#state.brush);
     const rows = select(this.#index, this.#columns, this.#words, this.#state, brushed);
     const all = this.#index.tokens.length;
-    const status = rows.length === all ? `All ${all} texts` : `${rows.length} of ${all} texts`;
+    const here = this.#index.total > all ? " of this page" : "";
+    const status = `${rows.length === all ? "All" : `${rows.length} of`} ${all} texts${here}`;
     this.#filters.show(this.#state, brushed === null ? status : `${status}, with a selection in a figure`);
     this.#figures.show(rows.length === all ? null : new Set(rows), this.#state.brush);
     const open = [this.#state.pin, this.#state.text].flatMap((anchor) => {
@@ -155,6 +161,7 @@ export class Explorer {
     this.#views = rows.map((row, i) => this.#view(row, maps[i] ?? []));
     this.#opened.replaceChildren(...this.#views.map((view) => view.root));
     this.#opened.classList.toggle("two", rows.length > 1);
+    this.#opened.classList.toggle("any", rows.length > 0);
     for (const view of this.#views) view.layOut();
     const place = rows.findIndex(isNew);
     this.#views[Math.max(0, place)]?.root.scrollIntoView({ block: "nearest" });

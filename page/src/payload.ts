@@ -11,6 +11,7 @@ export interface MapHead {
 /** A number of each text; null where there is none. */
 export interface Fact {
   name: string;
+  meaning: string;
   values: (number | null)[];
 }
 
@@ -18,6 +19,8 @@ export interface Fact {
 export interface Index {
   classes: string[];
   block: number;
+  /** Of all audited texts, on this page or not. */
+  total: number;
   maps: MapHead[];
   key: string[];
   name: string[];

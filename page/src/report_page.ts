@@ -2,9 +2,11 @@
 import { drawCharts } from "./charts.ts";
 import { offerCopies } from "./copying.ts";
 import { openByAddress } from "./disclosure.ts";
+import { followEvidence } from "./evidence.ts";
 import { Explorer } from "./explorer.ts";
 import { LinkedFigures } from "./linked_figures.ts";
 import { readIndex } from "./payload.ts";
+import { openForPrint } from "./printing.ts";
 
 /** Show the texts, then the figures: with links between them, if the texts can be read. */
 async function explore(): Promise<void> {
@@ -38,4 +40,6 @@ function packed(selector: string): string[] {
 
 offerCopies();
 openByAddress();
+followEvidence();
+openForPrint();
 void explore();

@@ -1,4 +1,5 @@
 // Which texts a state shows, and in which order.
+import { MEANINGS } from "./column_meanings.ts";
 import type { Index } from "./payload.ts";
 import type { State } from "./state.ts";
 
@@ -8,6 +9,7 @@ export type Value = string | number | null;
 export interface Column {
   id: string;
   title: string;
+  meaning: string;
   decimals?: number;
   value: (row: number) => Value;
 }
@@ -18,7 +20,7 @@ const LEVELS = ["for", "mixed", "against", "cannot tell"];
 export function columns(index: Index): Column[] {
   const className = (number: number | null | undefined): Value =>
     number === null || number === undefined ? null : (index.classes[number] ?? null);
-  const fixed: Column[] = [
+  const fixed: Omit<Column, "meaning">[] = [
     { id: "name", title: "name", value: (row) => index.name[row] ?? null },
     { id: "text", title: "text", value: (row) => textOf(index, row) },
     { id: "predicted", title: "predicted", value: (row) => className(index.predicted[row]) },
@@ -34,10 +36,11 @@ export function columns(index: Index): Column[] {
   const facts = index.facts.map((fact) => ({
     id: fact.name,
     title: fact.name,
+    meaning: fact.meaning,
     decimals: fact.values.every((value) => value === null || Number.isInteger(value)) ? 0 : 3,
     value: (row: number): Value => fact.values[row] ?? null,
   }));
-  return [...fixed, ...facts];
+  return [...fixed.map((column) => ({ ...column, meaning: MEANINGS[column.id] ?? "" })), ...facts];
 }
 
 export function textOf(index: Index, row: number): string {

@@ -97,7 +97,7 @@ export class TextTable {
         const sign = { ascending: "▲", descending: "▼", none: "" }[direction];
         const button = element(
           "button",
-          { type: "button", "data-column": column.id, title: `Sort by ${column.title}` },
+          { type: "button", "data-column": column.id, title: `${column.meaning} A click sorts by it.` },
           column.title,
           element("span", { class: "direction", "aria-hidden": "true" }, sign),
         );

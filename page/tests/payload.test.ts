@@ -6,6 +6,7 @@ import { readBlock, readIndex, type Index } from "../src/payload.ts";
 const index = {
   classes: ["a", "b"],
   block: 2,
+  total: 3,
   maps: [
     { name: "attention", kind: "attention", signed: false },
     { name: "words", kind: "importance", signed: true },

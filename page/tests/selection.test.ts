@@ -6,6 +6,7 @@ import { DEFAULT, type State } from "../src/state.ts";
 const index: Index = {
   classes: ["no", "yes"],
   block: 2,
+  total: 3,
   maps: [],
   key: ["7", "7", "line 3", "10"],
   name: ["id 7", "id 7", "line 3", "id 10"],
@@ -15,7 +16,7 @@ const index: Index = {
   expected: [0.9, 0.4, null, 0.2],
   level: ["for", "cannot tell", "against", "mixed"],
   confidence: [0.9, 0.6, 0.75, 0.8],
-  facts: [{ name: "tau", values: [0.5, null, -0.25, 0] }],
+  facts: [{ name: "tau", meaning: "A number.", values: [0.5, null, -0.25, 0] }],
   own: {},
   examples: [],
   whatIf: { bias: [], adversary: false, reason: "", tried: [] },

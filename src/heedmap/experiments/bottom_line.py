@@ -122,7 +122,7 @@ def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> 
         said,
         because(said, numbers, t, names),
         "" if said == "yes" else what_to_do(said, numbers, texts, t, names),
-        measured(numbers, texts, t),
+        tuple(measured(numbers, texts, t).values()),
         by_class(said, numbers, t, names),
     )
 

@@ -44,7 +44,7 @@ def of_share(values: Values, clusters: Clusters = None, tail: float = TAIL) -> I
     if not len(values):
         return NONE
     sizes = _sums(np.ones(len(values)), clusters)
-    return _binomial(float(values.mean()), _effective(sizes), tail)
+    return binomial(float(values.mean()), _effective(sizes), tail)
 
 
 def of_mean(
@@ -132,7 +132,7 @@ def _effective(weights: Values) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _binomial(share: float, n: float, tail: float) -> Interval:
+def binomial(share: float, n: float, tail: float) -> Interval:
     """Return Clopper and Pearson's interval for a share of n, where n need not be a whole number."""
     count = min(max(share, 0.0), 1.0) * n
     low = float(stats.beta.ppf(tail, count, n - count + 1)) if share > ROUNDING else 0.0
@@ -217,5 +217,5 @@ def _of_mostly_zeros(
         return 0.0, 0.0, 0.0
     n, total, squares = (float(weights @ values**power) for power in range(3))
     scale = (squares + UNSEEN * bound**2) / (total + UNSEEN * bound)
-    low, high = _binomial(total / n / scale, n, tail)
+    low, high = binomial(total / n / scale, n, tail)
     return total / n, low * scale, high * scale

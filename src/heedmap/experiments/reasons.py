@@ -196,10 +196,14 @@ def _show_a_part(judged: Mapping[ClassAnswer, list[ClassNumbers]], names: Sequen
     return "show the map only for texts that pass the same test by themselves (in the table `highlights`)"
 
 
-def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) -> tuple[str, ...]:
-    """Say what was measured, over all texts that were asked."""
+def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) -> dict[str, str]:
+    """Say what was measured, over all texts that were asked: each sentence under the question it is about.
+
+    "needed", "sufficient" and "permutation" are questions of the card; "nothing" counts the texts in which the
+    map highlights nothing, and "holding" those in which it finds the deciding words.
+    """
     if not numbers.classes:
-        return ()
+        return {}
     is_asked = np.isfinite(texts["gone_map"])
     lead = np.where(is_asked, texts["probability"] - texts["guessing"], np.nan)
 
@@ -207,24 +211,23 @@ def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) ->
         return _part(share_of_lead(values, lead))
 
     nothing = sum(x.nothing * x.n for x in numbers.classes)
-    alone = (
-        "Left alone, the highlighted words (each with at least twice the weight of an even map) "
-        f"keep {share(kept_alone(texts, 'map'))} of the lead; as many random words keep "
-        f"{share(kept_alone(texts, 'random'))}."
-    )
-    return (
-        "Left out, the words that the map puts first (up to a third of a text) take away "
-        f"{share(texts['gone_map'])} of the answer's lead, which is its probability above that of a guess; "
-        f"random words take {share(texts['gone_random'])}.",
-        *([alone] if nothing < numbers.texts else []),
-        *(
-            [f"In {nothing:.0f} of {numbers.texts} texts nothing is highlighted."]
-            if nothing
-            else []
-        ),
-        _holding(numbers, t),
-        *_changes(texts, t),
-    )
+    sentences = {
+        "needed": (
+            "Left out, the words that the map puts first (up to a third of a text) take away "
+            f"{share(texts['gone_map'])} of the answer's lead, which is its probability above that of a guess; "
+            f"random words take {share(texts['gone_random'])}."
+        )
+    }
+    if nothing < numbers.texts:
+        sentences["sufficient"] = (
+            "Left alone, the highlighted words (each with at least twice the weight of an even map) "
+            f"keep {share(kept_alone(texts, 'map'))} of the lead; as many random words keep "
+            f"{share(kept_alone(texts, 'random'))}."
+        )
+    if nothing:
+        sentences["nothing"] = f"In {nothing:.0f} of {numbers.texts} texts nothing is highlighted."
+    sentences["holding"] = _holding(numbers, t)
+    return sentences | _changes(texts, t)
 
 
 def _part(share: float) -> str:
@@ -250,7 +253,7 @@ def _holding(numbers: MapNumbers, t: Thresholds) -> str:
     )
 
 
-def _changes(texts: Mapping[str, Column], t: Thresholds) -> list[str]:
+def _changes(texts: Mapping[str, Column], t: Thresholds) -> dict[str, str]:
     """Say how many answers change under other weights, and how far the predictions move."""
     means = {
         name: float(np.mean(x[np.isfinite(x)])) for name, x in texts.items() if np.isfinite(x).any()
@@ -262,17 +265,17 @@ def _changes(texts: Mapping[str, Column], t: Thresholds) -> list[str]:
     }
     shares = {intervention: means[name] for intervention, name in imposed.items() if name in means}
     if not shares or "mean_tvd" not in means:
-        return []
+        return {}
     said = "; ".join(
         f"{intervention}, {share:.0%}{' of the answers change' * (i == 0)}"
         for i, (intervention, share) in enumerate(shares.items())
     )
     moved = means["mean_tvd"]
     matter = "so the weights matter" if moved >= t.weights else "so the weights hardly matter"
-    return [
-        f"{said[0].upper()}{said[1:]}. Shuffles move the probabilities by {number(moved)} on average, where "
-        f"{t.weights:g} counts as enough: {matter}."
-    ]
+    return {
+        "permutation": f"{said[0].upper()}{said[1:]}. Shuffles move the probabilities by {number(moved)} on "
+        f"average, where {t.weights:g} counts as enough: {matter}."
+    }
 
 
 def by_class(

@@ -1,6 +1,7 @@
 """The report: one self-contained HTML file, a pure function of the audit's tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from heedmap.experiments.bottom_line import bottom_line
@@ -8,21 +9,24 @@ from heedmap.experiments.findings import SIGNS, AuditResult, pooled
 from heedmap.experiments.methods.adversary_weights import FILE
 from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.experiments.questions.adversary import is_exact, is_searched
+from heedmap.experiments.rates import packaged_rates
 from heedmap.files.content_hash import tables_hash
+from heedmap.report.advice import next_steps, rests_on
 from heedmap.report.anonymous import is_anonymous
+from heedmap.report.beside import PageBeside, pages_beside
 from heedmap.report.citation import citations
-from heedmap.report.examples import choose_examples
+from heedmap.report.examples import Example, choose_examples
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.inline_styles import InlineStyles
 from heedmap.report.linked_rows import link, shown_rows
 from heedmap.report.scripts import bundle, own_script, safe_json
 from heedmap.report.templates import environment
-from heedmap.report.text_data import pack_texts
+from heedmap.report.text_data import MOST, PackedTexts, packed_pages
+from heedmap.report.texts_page import texts_page
 from heedmap.report.verdict import verdicts
 from heedmap.report.what_if_data import reason
 from heedmap.report.wording import (
-    LISTED,
     audited_text,
     classes_text,
     columns_text,
@@ -46,12 +50,34 @@ from heedmap.settings import AuditSettings, TransformerSettings
 
 def page(audit: AuditResult) -> str:
     """Render the report. The same audit gives the same bytes; all text from the data is escaped."""
+    return next(pages(audit))[1]
+
+
+def pages(audit: AuditResult, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the report, then the pages beside it of the texts that it has no room for: names and contents.
+
+    `name`: that of the report's file, by which the others are named; without it there are none.
+    """
+    examples = choose_examples(audit.tables, derived(audit))
+    packed = packed_pages(audit.tables, audit.classes, examples, reason(audit))
+    texts = next(packed)
+    others = pages_beside(texts.total - len(texts.rows), MOST, name)
+    yield name, _report(audit, examples, texts, others)
+    for beside in others:
+        yield beside.name, texts_page(audit, next(packed), beside, name)
+
+
+def _report(
+    audit: AuditResult,
+    examples: Sequence[Example],
+    texts: PackedTexts,
+    others: Sequence[PageBeside],
+) -> str:
     whole = pooled(audit)
     adversary = audit.tables.get("adversary")  # optional, unlike the instances
     columns = [] if adversary is None else adversary.column_names
-    examples = choose_examples(audit.tables, derived(audit))
-    line = None if audit.rates is None else bottom_line(audit, audit.rates)
-    texts = pack_texts(audit.tables, audit.classes, examples, reason(audit))
+    drawn, rates = figures(whole), audit.rates or packaged_rates()
+    line = None if audit.rates is None else bottom_line(audit, rates)
     places = shown_rows(audit.tables["instances"], texts.rows)
     return (
         environment()
@@ -67,17 +93,20 @@ def page(audit: AuditResult) -> str:
             signs=SIGNS,
             few=few_texts(distinct_texts(whole)),
             line=line,
+            said=None if line is None else replace(line, instead="").sentence,
+            rests_on=[] if line is None else rests_on(audit, line, rates, [f.key for f in drawn]),
+            next_steps=[] if line is None else next_steps(audit, line, rates),
             citations=None if line is None else citations(whole, line, tables_hash(audit.tables)),
-            figures=[(figure, safe_json(link(figure.spec, places))) for figure in figures(whole)],
+            figures=[(figure, safe_json(link(figure.spec, places))) for figure in drawn],
             instances=[]
             if is_anonymous(audit)
             else [instance(audit.tables, audit.classes, example) for example in examples],
             anonymous=is_anonymous(audit),
             texts=texts,
+            others=others,
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,
             classes=len(audit.classes),
-            many=LISTED,
             query=query_name(audit),
             searched=adversary is not None and is_searched(columns),
             exact=is_exact(columns, len(audit.classes)),

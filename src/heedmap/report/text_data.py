@@ -23,6 +23,7 @@ from heedmap.data.text_names import text_name
 from heedmap.experiments.registry import Experiment, HeatMap, Row, registered
 from heedmap.experiments.text_levels import text_levels
 from heedmap.report.examples import Example
+from heedmap.report.fact_meanings import meaning_of
 from heedmap.report.what_if_data import pack_read_outs, what_if_index
 
 BLOCK = 250  # texts whose maps are unpacked together
@@ -33,7 +34,7 @@ MARKS = "people's marks"
 
 @dataclass(frozen=True)
 class PackedTexts:
-    """The texts of a page: the index, blocks of maps and of read-outs, and which rows of how many texts they are."""
+    """The texts of a page: the index, blocks of maps and of read-outs, and which rows they are of how many."""
 
     index: str
     blocks: list[str]
@@ -88,33 +89,77 @@ def pack_texts(
     examples: Sequence[Example],
     why_not: str = "",
 ) -> PackedTexts:
-    """Pack the texts. Of more than MOST, those with the extremes of each number, and a sample of the others.
+    """Pack the texts of the report: of more than MOST, those of `chosen_rows`.
 
     `why_not` says why the page cannot compute predictions, where it cannot (`what_if_data.reason`).
     """
-    instances = tables["instances"]
+    return next(packed_pages(tables, classes, examples, why_not))
+
+
+def packed_pages(
+    tables: Mapping[str, pa.Table],
+    classes: Sequence[str],
+    examples: Sequence[Example],
+    why_not: str = "",
+) -> Iterator[PackedTexts]:
+    """Pack the texts of the report, then those that it has no room for, MOST at a time in their order."""
     whole = _Tables(tables)
-    row_facts = [_facts(whole, row) for row in range(instances.num_rows)]
-    names = list(dict.fromkeys(name for facts in row_facts for name in facts))
-    facts = {name: [_rounded(facts.get(name)) for facts in row_facts] for name in names}
-    confidence = [max(p) for p in instances["probabilities"].to_pylist()]
-    lengths = instances["n_tokens"].to_numpy()
-    columns = [np.array(confidence), lengths, *(_floats(values) for values in facts.values())]
-    rows = chosen_rows(columns, [example.row for example in examples])
+    row_facts = [_facts(whole, row) for row in range(tables["instances"].num_rows)]
+    rows = _report_rows(tables, row_facts, [example.row for example in examples])
+    yield _pack(whole, classes, rows, row_facts, examples, why_not)
+    shown = {*rows}
+    others = [row for row in range(len(row_facts)) if row not in shown]
+    for i in range(0, len(others), MOST):
+        yield _pack(whole, classes, others[i : i + MOST], row_facts, [], why_not)
+
+
+def _report_rows(
+    tables: Mapping[str, pa.Table], row_facts: Sequence[Mapping[str, float]], always: Sequence[int]
+) -> list[int]:
+    instances = tables["instances"]
+    columns = [
+        _floats([max(p) for p in instances["probabilities"].to_pylist()]),
+        instances["n_tokens"].to_numpy(),
+        *(_floats([facts.get(name) for facts in row_facts]) for name in _names(row_facts)),
+    ]
+    return chosen_rows(columns, always)
+
+
+def _names(row_facts: Sequence[Mapping[str, float]]) -> list[str]:
+    return list(dict.fromkeys(name for facts in row_facts for name in facts))
+
+
+def _pack(
+    whole: _Tables,
+    classes: Sequence[str],
+    rows: Sequence[int],
+    row_facts: Sequence[Mapping[str, float]],
+    examples: Sequence[Example],
+    why_not: str,
+) -> PackedTexts:
     maps = [_maps(whole, row) for row in rows]
     heads = _heads(maps)
+    confidence = whole.tables["instances"]["probabilities"].take(pa.array(rows, pa.int64()))
     index = {
         "classes": list(classes),
         "block": BLOCK,
+        "total": len(row_facts),
         "maps": [
             {"name": name, "kind": kind, "signed": signed} for name, (kind, signed) in heads.items()
         ],
-        **_texts(tables, rows),
+        **_texts(whole.tables, rows),
         # With more digits: many texts have nearly 1, and are sorted by it.
-        "confidence": [_rounded(confidence[row], digits=7) for row in rows],
-        "facts": [{"name": name, "values": [v[row] for row in rows]} for name, v in facts.items()],
+        "confidence": [_rounded(max(p), digits=7) for p in confidence.to_pylist()],
+        "facts": [
+            {
+                "name": name,
+                "meaning": meaning_of(name),
+                "values": [_rounded(row_facts[row].get(name)) for row in rows],
+            }
+            for name in _names(row_facts)
+        ],
         "own": _own_tokens(maps, list(heads)),
-        **what_if_index(tables, [_Rows(whole, row) for row in rows], rows, why_not),
+        **what_if_index(whole.tables, [_Rows(whole, row) for row in rows], rows, why_not),
         "examples": [
             {"row": rows.index(example.row), "title": example.title, "reason": example.reason}
             for example in examples
@@ -122,8 +167,8 @@ def pack_texts(
     }
     blocks = [_block(maps[i : i + BLOCK], list(heads)) for i in range(0, len(maps), BLOCK)]
     text = json.dumps(index, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    read_outs = [_packed(block) for block in pack_read_outs(tables, rows, BLOCK)]
-    return PackedTexts(_packed(text.encode()), blocks, read_outs, rows, instances.num_rows)
+    read_outs = [_packed(block) for block in pack_read_outs(whole.tables, rows, BLOCK)]
+    return PackedTexts(_packed(text.encode()), blocks, read_outs, [*rows], len(row_facts))
 
 
 def chosen_rows(columns: Sequence[NDArray[np.float64]], always: Sequence[int]) -> list[int]:

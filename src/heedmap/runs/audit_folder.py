@@ -16,7 +16,7 @@ from heedmap.experiments.registry import registered
 from heedmap.files.identity import identity
 from heedmap.files.reading import read_bytes
 from heedmap.files.table_folder import TableFolder, clear, listed
-from heedmap.runs.conclusions import remove_conclusions, write_conclusions
+from heedmap.runs.conclusions import remove_conclusions, write_conclusions, write_report
 from heedmap.runs.findings_file import findings_of
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.occupancy import holds_another
@@ -115,19 +115,20 @@ def put_about(result: AuditResult, tables: TableFolder, weights: str) -> None:
 
 
 def conclude(result: AuditResult, folder: RunFolder) -> None:
-    """Write findings.json and report.html of a finished audit."""
-    from heedmap.report.page import page
+    """Write findings.json, report.html and the pages beside it of a finished audit."""
+    from heedmap.report.page import pages
 
     text = json.dumps(findings_of(result), indent=1, ensure_ascii=False, allow_nan=False)
-    write_conclusions(folder, text, page(result))
+    write_conclusions(folder, text, dict(pages(result, folder.report.name)))
 
 
 def write_without_texts(result: AuditResult, folder: RunFolder) -> None:
-    """Write a report that holds no text, beside the one that does."""
+    """Write a report that holds no text, and the pages beside it, beside the one that does."""
     from heedmap.report.anonymous import without_texts
-    from heedmap.report.page import page
+    from heedmap.report.page import pages
 
-    folder.manifest.write(folder.report_without_texts, page(without_texts(result)))
+    report = folder.report_without_texts
+    write_report(folder, report, dict(pages(without_texts(result), report.name)))
 
 
 def claim_audit(
@@ -169,4 +170,5 @@ def _audit_files(folder: RunFolder) -> list[str]:
     """Return the names of what an audit may write."""
     names = [*(f"{name}.parquet" for name in registered()), ABOUT, RATES, ADVERSARY]
     tables = folder.tables.name
-    return [tables, *(f"{tables}/{name}" for name in names), "findings.json", "report.html"]
+    reports = ("findings.json", "report.html", "report-more")
+    return [tables, *(f"{tables}/{name}" for name in names), *reports]

@@ -14,12 +14,12 @@ from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import column_frame
 from heedmap.files.locking import writing
-from heedmap.files.storage import write_atomically
 from heedmap.report.wording import overview_number, source_text
 from heedmap.runs.audit_folder import conclude, keep_tables
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.occupancy import holds_another
 from heedmap.runs.run import Run
+from heedmap.runs.saved_report import save_report
 from heedmap.runs.saving import save_run
 from heedmap.runs.stored_models import weights_of
 from heedmap.terminal.output import show
@@ -168,7 +168,7 @@ class Audit(AuditResult):
     def save(self, path: str | Path, *, texts: bool = True) -> Path:
         """Write the report, the findings, or else the whole run folder, by how `path` ends; return the path.
 
-        * .html, .htm: the report.
+        * .html, .htm: the report; of more than 5,000 texts, also the others, in the folder NAME-more beside it.
         * .csv, .jsonl, .parquet: the findings, a row per question, as `to_dataframe` has them.
         * .xlsx: findings, maps and tables, a sheet each. `export` writes these as csv, jsonl or parquet.
         * anything else: the run folder.
@@ -180,12 +180,11 @@ class Audit(AuditResult):
             InputError: `path` cannot be written, or holds another run.
         """
         from heedmap.report.anonymous import without_texts
-        from heedmap.report.page import page
         from heedmap.runs.table_export import FORMATS, place_of
 
         path = Path(path).expanduser()
         if path.suffix.lower() in (".html", ".htm"):
-            write_atomically(path, page(self if texts else without_texts(self)))
+            save_report(self if texts else without_texts(self), path)
             return path
         if place_of(path).is_file:
             self.export(path, texts=texts, overwrite=True)

@@ -2,9 +2,12 @@
 
 import json
 import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from heedmap.errors import InputError
+from heedmap.report.beside import folder_beside
 from heedmap.runs.folder import RunFolder
 
 
@@ -32,14 +35,26 @@ def read_findings(folder: RunFolder) -> dict[str, Any] | None:
     return dict(content)
 
 
-def write_conclusions(folder: RunFolder, findings: str, report: str) -> None:
-    """Write findings.json and report.html."""
+def write_conclusions(folder: RunFolder, findings: str, pages: Mapping[str, str]) -> None:
+    """Write findings.json, report.html and the pages beside it, by their names."""
     folder.manifest.write(folder.findings, findings)
-    folder.manifest.write(folder.report, report)  # last: it marks the audit as finished
+    write_report(folder, folder.report, pages)
+
+
+def write_report(folder: RunFolder, report: Path, pages: Mapping[str, str]) -> None:
+    """Write a report and the pages beside it, and remove those that another audit had more of."""
+    beside = folder_beside(report.name)
+    listed = folder.manifest.load().below([beside])
+    folder.manifest.remove(*(name for name in listed if name not in pages))
+    for name, content in pages.items():
+        if name != report.name:
+            folder.manifest.write(folder.path / name, content)
+    folder.manifest.write(report, pages[report.name])  # last: it marks the audit as finished
 
 
 def remove_conclusions(folder: RunFolder) -> None:
-    """Remove findings and report. Call it before removing the tables that they are made from."""
-    folder.manifest.remove(folder.report.name)
-    folder.manifest.remove(folder.report_without_texts.name)
+    """Remove findings and reports. Call it before removing the tables that they are made from."""
+    for report in (folder.report, folder.report_without_texts):
+        folder.manifest.remove(report.name)
+        folder.manifest.remove(folder_beside(report.name))
     folder.manifest.remove(folder.findings.name)

@@ -4,6 +4,7 @@
       manifest.json      what heedmap wrote here, with sizes and hashes
       settings.toml  vocabulary.json  model.safetensors  training.json
       tables/*.parquet   tables/about.json   findings.json   report.html
+      report-more/       pages of the texts that the report has no room for
       retrained/         further models, trained to be compared with this one
       dynamics/          what was recorded while the model was trained
       texts/             the texts, where they came from memory
@@ -42,7 +43,9 @@ RUN_FILES = (
     "model.safetensors",
     "model",
     "report.html",
+    "report-more",
     "report-without-texts.html",
+    "report-without-texts-more",
     "findings.json",
     "tables",
     "retrained",

@@ -1,0 +1,42 @@
+// What the columns of the table mean, as a list that opens on a click: a title alone is no help for fingers and keys.
+import { chip, element, visible } from "./elements.ts";
+import type { Column } from "./selection.ts";
+
+/** Of the columns that every text has; a text's numbers bring their meanings along. */
+export const MEANINGS: Readonly<Record<string, string>> = {
+  name: "The text's id in the data, or its line or row there.",
+  text: "The words, as the model reads them.",
+  predicted: "The class that the model predicts.",
+  label: "The class in the data.",
+  right: "Whether the predicted class is the label.",
+  confidence: "The probability of the predicted class, from 0 to 1.",
+  length: "The number of words (tokens).",
+  level:
+    "Whether the map finds the words that decide this text. One text proves nothing about a map; its level says where to look.",
+};
+
+const LEVELS: readonly (readonly [string, string])[] = [
+  ["for", "Without the map's first words half of the lead is gone, and with the highlighted words alone half stays."],
+  ["mixed", "One of the two holds."],
+  ["against", "Neither holds, though some third of the words takes half of the lead."],
+  ["cannot tell", "No third of the words takes half of the lead, or the text was not read again without them."],
+];
+
+/** A closed list of all columns, and of the levels. */
+export function columnMeanings(columns: readonly Column[]): HTMLElement {
+  const terms = columns.flatMap((column) => [
+    element("dt", {}, visible(column.title)),
+    element("dd", {}, visible(column.meaning), ...(column.id === "level" ? [levels()] : [])),
+  ]);
+  return element(
+    "details",
+    { class: "meanings" },
+    element("summary", {}, "What the columns mean"),
+    element("dl", { class: "terms small" }, ...terms),
+  );
+}
+
+function levels(): HTMLElement {
+  const items = LEVELS.map(([level, meaning]) => element("li", {}, chip(level), ` ${meaning}`));
+  return element("ul", {}, ...items);
+}
