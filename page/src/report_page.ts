@@ -25,6 +25,7 @@ async function explore(): Promise<void> {
     figures = new LinkedFigures(index);
     const explorer = new Explorer(root, index, packed(".texts-block"), packed(".read-outs-block"), figures);
     drawCharts(figures); // first: a brush in the address is one of their marks
+    for (const hint of document.querySelectorAll<HTMLElement>(".needs-script")) hint.hidden = false;
     explorer.start();
   } catch (error) {
     // An old browser cannot decompress: the texts that are in the page as HTML are shown instead.

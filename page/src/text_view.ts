@@ -88,7 +88,7 @@ class MapGroup {
     const name = element("th", { scope: "row" }, element("b", {}, String(i + 1)), ` ${visible(map.name)}`);
     const scale = element("td", { class: "scale-of" });
     if (map.values === null) {
-      scale.append(map.tokens.length === 1 ? "not defined for a text of one word" : "not defined for this text");
+      scale.append(map.tokens.length === 1 ? "not defined for a text of one word" : "none: not sampled, or not defined");
     } else if (map.kind === "marks") {
       scale.append(element("i", { class: "marks" }), "marked");
     } else {

@@ -87,7 +87,7 @@ def by_class(audit: AuditResult) -> list[Figure]:
             legend=None,
         ),
         fillOpacity=alt.FillOpacity(
-            "map:N", scale=alt.Scale(domain=["the map", "shuffled"], range=[1, 0]), legend=None
+            "map:O", scale=alt.Scale(domain=["the map", "shuffled"], range=[1, 0]), legend=None
         ),
         tooltip=["class:N", "side:N", "map:N", "tau:Q", "n:Q"],
     )
