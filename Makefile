@@ -4,7 +4,8 @@
 # make check: ruff, mypy, and the share of names in the package that say nothing.
 # make test-all: every test, the exhaustive ones too, before a release (CONTRIBUTING.md says when else).
 # make package: the source archive and the wheel, and the wheel tried in an environment without what is optional.
-# make docs: the examples in docstrings and pages are run, and the site is built to build/docs; any warning is an error.
+# make docs: the examples in docstrings and pages are run, and the site is built to build/docs, with a live report in its
+# gallery; any warning is an error.
 # make page: the report's JavaScript, built from page/ into the package. It ships with the package: only who changes page/
 # needs node. make check-page: its types, lint and tests, and whether the bundles in the package are what page/ makes.
 # make test-browser: the report in a real Chromium, where there is one (CHROMIUM names it): 3 minutes on two cores.
@@ -37,6 +38,8 @@ check: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python -m pytest -o addopts=--quiet --doctest-modules --doctest-glob='*.md' src/heedmap docs
 	$(BIN)/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning --keep-going docs build/docs
+	$(BIN)/heedmap audit --data reviews --instances 200 --out build/live
+	cp build/live/report.html build/docs/gallery/live.html
 
 package: $(VENV)/.dev
 	rm -rf build/lib build/bdist.* dist
