@@ -37,6 +37,31 @@ def chromium():
         browser.close()
 
 
+def until(page, expression, arg=None):
+    """Wait until an expression holds. Playwright's own way evaluates text, which the page's policy forbids."""
+    for _ in range(600):
+        if page.evaluate(expression, arg):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"never: {expression}")
+
+
+def names(page):
+    return page.locator(".table .body .line .of-name").all_inner_texts()
+
+
+def count(page):
+    return page.locator(".count").inner_text()
+
+
+def address(page):
+    return page.evaluate("location.hash")
+
+
+def rows_of(audit):
+    return audit.tables["instances"].to_pylist()
+
+
 def hostile_audit(n=30, name="own"):
     """Audit texts whose words, keys, classes and name would do harm if they were read as HTML."""
     audit = make_audit(n=n)
@@ -55,7 +80,7 @@ def hostile_audit(n=30, name="own"):
 def all_pages(folder):
     """Write a page of each kind into a folder whose name is hostile too; return their paths by kind."""
     import torch
-    from test_kit import result
+    from made_results import result
     from tiny_transformers import tiny_classifier
 
     from heedmap.papers.kit.render import page as reproduction

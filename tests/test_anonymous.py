@@ -12,27 +12,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made_audits import make_audit
-from tiny_audits import ASKED, KINDS, WORDS, tiny_audit
+from tiny_audits import KINDS, tiny_audit, told
+from tiny_audits import folder as folder  # noqa: PLC0414  # the fixture
 
 from heedmap.report.anonymous import is_anonymous, without_texts
 from heedmap.report.figures import figures
 from heedmap.report.page import page
 from heedmap.report.wording import distinct_texts, repeats_text
-from heedmap.runs.audit_folder import conclude, keep_tables, put_about
 from heedmap.runs.folder import RunFolder
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-IDS = [f"customer-{i:03d}" for i in range(6)]
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def audit(request):
     return tiny_audit(request.param)
-
-
-def told(text):
-    """The words, queries and ids of the data that stand in a text."""
-    return [word for word in (*WORDS, *ASKED, *IDS) if word in text]
 
 
 def text_of(path):
@@ -140,24 +134,6 @@ def test_recorded_texts_and_other_packages_columns_of_text_are_left_out():
     names = pa.table({"row": [0], "view": ["raw"]})
     scan = without_texts(replace(audit, tables={**audit.tables, "scan": names})).tables["scan"]
     assert scan["view"].to_pylist() == ["raw"]  # a name of ours
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A run folder with an audit of texts."""
-    audit, run = tiny_audit("own"), RunFolder(tmp_path / "run")
-    run.write_settings(audit.settings)
-    keep_tables(audit, run, weights="", files_beside={})
-    put_about(audit, _tables(audit, run), "")
-    conclude(audit, run)
-    return run.path
-
-
-def _tables(audit, run):
-    from heedmap.files.identity import identity
-    from heedmap.files.table_folder import TableFolder
-
-    return TableFolder(run.tables, identity(audit.settings, "", audit.classes))
 
 
 def test_the_command_writes_a_second_page_to_forward(heedmap, folder):

@@ -4,8 +4,8 @@ import re
 from dataclasses import replace
 
 import pytest
+from browsers import address, count, hostile_audit, names, rows_of, until
 from browsers import chromium as chromium  # noqa: PLC0414  # the fixture
-from browsers import hostile_audit
 from made_audits import make_audit
 
 from heedmap.experiments.rates import packaged_rates
@@ -46,31 +46,6 @@ def opened(chromium, file):
     yield open_at
     context.close()
     assert [x for x in wrong if not x.startswith(f"file://{file}")] == []
-
-
-def until(page, expression, arg=None):
-    """Wait until an expression holds. Playwright's own way evaluates text, which the page's policy forbids."""
-    for _ in range(600):
-        if page.evaluate(expression, arg):
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError(f"never: {expression}")
-
-
-def names(page):
-    return page.locator(".table .body .line .of-name").all_inner_texts()
-
-
-def count(page):
-    return page.locator(".count").inner_text()
-
-
-def address(page):
-    return page.evaluate("location.hash")
-
-
-def rows_of(audit):
-    return audit.tables["instances"].to_pylist()
 
 
 def test_the_table_sorts_by_a_click_and_the_address_restores_it(opened, audit):

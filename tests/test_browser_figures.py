@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from browsers import HOSTILE, address, count, names, rows_of, until
+from browsers import chromium as chromium  # noqa: PLC0414  # the fixture
 from made_audits import make_audit
-from test_browser import HOSTILE, address, count, names, rows_of, until
-from test_browser import chromium as chromium  # noqa: PLC0414  (a fixture)
 
 from heedmap.report.anonymous import without_texts
 from heedmap.report.page import page as report

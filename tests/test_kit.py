@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 from shutil import which
 
-import pandas as pd
 import pytest
 import torch
 from conftest import watched
+from made_results import result
 from threadpoolctl import threadpool_info
 from wording import refused, stopped
 
@@ -19,7 +19,7 @@ from heedmap.errors import InputError
 from heedmap.papers import __path__ as papers
 from heedmap.papers.kit.registry import names
 from heedmap.papers.kit.render import FILES, csv_text, latex, markdown, page, terminal, write
-from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike
+from heedmap.papers.kit.result import Table, unfinished, unlike
 from heedmap.terminal.output import show
 from heedmap.terminal.progress import at
 from heedmap.training.jobs import run_jobs
@@ -271,33 +271,6 @@ def test_fewer_workers_than_one_are_refused(heedmap, csv_file, tmp_path):
         assert said.err.count("\n") == 1
         stopped(said, "workers", "1", "0")
     assert not (tmp_path / "out").exists()
-
-
-TABLE = Table(
-    "Numbers",
-    ["name", "theirs", "ours"],
-    [["a|b", "1", "0.25 [-0.10, 0.60]"], ["[c] †", "−30.5", ""]],
-    "How to read.",
-    labels=1,
-)
-
-
-def result(**more):
-    rows = pd.DataFrame(
-        {
-            "name": ["a|b", "c\n"],
-            "value": [0.1 + 0.2, float("nan")],
-            "n": [1, 2],
-            "none": [None, None],
-        }
-    )
-    claim = Claim("It holds", "does not", ("1 of 2", "x < y"), "By texts.")
-    parts = {
-        "notes": ["A note.", unlike(["1 epoch instead of 8"])], "summary": TABLE,
-        "sections": [TABLE, claim], "figures": [], "rows": rows, "latex": TABLE, "not_learned": "† Not c.",
-        "columns": {name: f"the {name}" for name in rows},
-    }  # fmt: skip
-    return Result("A & B", **{**parts, **more})
 
 
 def test_a_negative_number_has_a_minus_in_the_terminal(capsys):

@@ -385,7 +385,7 @@ def concluded(root, text):
     for name in ("one", "two"):
         if tables.get(name) is None:
             tables.put(name, f"{text} {name}".encode())
-    write_conclusions(folder, text, text * 2)
+    write_conclusions(folder, text, {folder.report.name: text * 2})
     folder.tidy()
 
 

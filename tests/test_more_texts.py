@@ -8,9 +8,8 @@ import zlib
 
 import pytest
 from made_audits import Elements, make_audit
-from test_anonymous import folder as folder  # noqa: PLC0414  # the fixture
-from test_anonymous import told
-from tiny_audits import KINDS, tiny_audit
+from tiny_audits import KINDS, tiny_audit, told
+from tiny_audits import folder as folder  # noqa: PLC0414  # the fixture
 
 from heedmap.report import page as page_module
 from heedmap.report import text_data

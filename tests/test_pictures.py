@@ -210,7 +210,7 @@ def test_the_command_writes_the_page(heedmap, tmp_path, monkeypatch):
     path = re.search(r"Picture: (\S+)", found.out)[1]
     assert re.fullmatch(r"runs/pictures/tiny-a-great-film-[0-9a-f]{6}\.html", path)
     html = (tmp_path / path).read_text("utf-8")
-    assert re.search(r"<details open>\s*<summary><b>Layer 0", html)
+    assert re.search(r"<details open>\s*<summary><h2>Layer 0", html)
     assert heedmap("picture", tmp_path / "tiny", "--text", "A", "--layer", 7).code == 2
 
 

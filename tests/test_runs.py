@@ -218,6 +218,7 @@ def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
         "class_erasure",
         "eraser",
         "adversary",
+        "relevance",
         "smallest_change",
         "better_maps",
     ]

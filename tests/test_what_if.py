@@ -5,9 +5,9 @@ import copy
 import numpy as np
 import pytest
 import torch
+from browsers import chromium, until
 from conftest import random_sentences, random_texts, small_model
 from made_audits import make_audit
-from test_browser import chromium, until
 from tiny_audits import QUICK, tiny_audit
 
 from heedmap.data.corpus import Split

@@ -11,14 +11,19 @@ from heedmap.data.vocabulary import Vocabulary
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import applicable, make_findings, registered
+from heedmap.files.identity import identity
+from heedmap.files.table_folder import TableFolder
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
+from heedmap.runs.audit_folder import conclude, keep_tables, put_about
 from heedmap.runs.audited import Audit
+from heedmap.runs.folder import RunFolder
 from heedmap.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
 
 WORDS = [f"zqword{i:02d}" for i in range(20)]
 ASKED = [f"yqasked{i}" for i in range(4)]
+IDS = [f"customer-{i:03d}" for i in range(6)]
 CLASSES = ["glad", "sad"]
 QUICK = SETTINGS.model_copy(
     update={
@@ -67,3 +72,23 @@ def own_model(kind):
         torch.manual_seed(0)
         model = makers[kind](settings, Vocabulary([*WORDS, *ASKED]), CLASSES)
     return model.eval().requires_grad_(False)
+
+
+def told(text):
+    """The words, queries and ids of the data that stand in a text."""
+    return [word for word in (*WORDS, *ASKED, *IDS) if word in text]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A run folder with an audit of texts."""
+    audit, run = tiny_audit("own"), RunFolder(tmp_path / "run")
+    run.write_settings(audit.settings)
+    keep_tables(audit, run, weights="", files_beside={})
+    put_about(audit, _tables(audit, run), "")
+    conclude(audit, run)
+    return run.path
+
+
+def _tables(audit, run):
+    return TableFolder(run.tables, identity(audit.settings, "", audit.classes))

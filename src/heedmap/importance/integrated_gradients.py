@@ -7,6 +7,7 @@ from heedmap.data.batches import Batch
 from heedmap.importance.recurrent_integrated_gradients import recurrent_attributions
 from heedmap.measures import levelled, log_odds, rounding_of
 from heedmap.models.attention_classifier import AttentionClassifier
+from heedmap.models.classifier import Classifier
 from heedmap.models.encoders import GRU, LSTM
 from heedmap.models.trace import Model, Trace
 
@@ -24,7 +25,12 @@ def integrated_gradients(
     """
     embedded = model.embed(batch).detach()
     baseline = embedded.masked_fill(model.token_positions(batch).unsqueeze(-1), 0.0)
-    if isinstance(model, AttentionClassifier) and isinstance(model.encoder, LSTM | GRU):
+    # A model of sentences is one too, but its encoder does not read the words.
+    if (
+        isinstance(model, AttentionClassifier)
+        and type(model).encode is Classifier.encode
+        and isinstance(model.encoder, LSTM | GRU)
+    ):
         values, summed, error = recurrent_attributions(
             model, model.encoder, batch, (baseline, embedded), trace.predicted, steps, imposed
         )
