@@ -34,6 +34,9 @@ export class TextView {
   }
 }
 
+// Where it is wider than its place it scrolls, by keyboard too.
+const OVER = { class: "over", tabindex: "0", role: "group", "aria-label": "The maps and their scales" };
+
 /** The maps of the same words: a legend, and lines of words with a bar per map below each. */
 class MapGroup {
   readonly root: HTMLElement;
@@ -62,7 +65,7 @@ class MapGroup {
     const signs = maps.some((map) => map.signed && map.values !== null)
       ? [element("p", { class: "small signs" }, "Hatched bars speak against the answer: without the word it is likelier.")]
       : [];
-    this.root = element("div", { class: "maps" }, element("div", { class: "over" }, legend, ...signs), this.#lines);
+    this.root = element("div", { class: "maps" }, element("div", OVER, legend, ...signs), this.#lines);
     for (const type of ["pointerover", "focusin", "click"]) {
       this.#lines.addEventListener(type, (event) => {
         this.#choose(event.target);
