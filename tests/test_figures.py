@@ -2,12 +2,16 @@
 
 import math
 import re
+import warnings
 from dataclasses import replace
 
+import altair as alt
 import numpy as np
 import pyarrow as pa
 import pytest
+from jsonschema import ValidationError
 from made_audits import make_audit
+from tiny_audits import KINDS, tiny_audit
 
 from heedmap.experiments.questions.adversary import is_exact, is_searched
 from heedmap.report.adversary_figures import jsd_histograms
@@ -237,3 +241,19 @@ def test_figures_by_class_name_the_predicted_classes_alone_and_count_the_others(
     for figure in by_class:
         assert "3 of 5 classes are predicted for no text" in figure.notes
         assert "[bold]third" not in str(figure.spec)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_figure_is_valid_vega_lite(kind):
+    """The page does not check them, for that takes longer than to draw them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of tiny models, about themselves
+        drawn = figures(tiny_audit(kind))
+    assert drawn
+    for figure in drawn:
+        alt.Chart.from_dict(figure.spec)
+
+
+def test_an_invalid_figure_is_found_by_that():
+    with pytest.raises(ValidationError):
+        alt.Chart.from_dict({"mark": "no such mark", "data": {"values": []}})

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import altair as alt
+from altair.utils import schemapi
 
 # Readable on white and on black; the first two differ in every common kind of colour blindness.
 PALETTE = (
@@ -74,7 +75,8 @@ def colour(domain: list[str]) -> alt.Color:
 
 def specification(chart: Drawing, height: int) -> dict[str, Any]:
     """Return a chart's Vega-Lite specification, as wide as its container."""
-    spec: dict[str, Any] = chart.properties(width="container", height=height).to_dict()
+    sized = chart.properties(width="container", height=height)
+    spec: dict[str, Any] = sized.to_dict(validate=schemapi.DEBUG_MODE)
     # The page configures all charts.
     spec.pop("config", None)
     return spec

@@ -2,6 +2,8 @@
 
 from pkgutil import resolve_name
 
+from altair.utils.schemapi import debug_mode
+
 from heedmap.experiments.findings import AuditResult, pooled
 from heedmap.experiments.registry import registered
 from heedmap.report.charts import Figure
@@ -10,10 +12,13 @@ from heedmap.report.charts import Figure
 def figures(audit: AuditResult) -> list[Figure]:
     """Return the experiments' figures for an audit's tables, with windows pooled by text."""
     audit = pooled(audit)
-    return [
-        figure
-        for name, experiment in registered().items()
-        if name in audit.tables
-        for path in experiment.figures
-        for figure in resolve_name(path)(audit)
-    ]
+    # Altair would check every object as it is made, which takes most of the page's time. The tests check
+    # the whole specification of every figure.
+    with debug_mode(False):
+        return [
+            figure
+            for name, experiment in registered().items()
+            if name in audit.tables
+            for path in experiment.figures
+            for figure in resolve_name(path)(audit)
+        ]
