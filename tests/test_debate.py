@@ -15,6 +15,7 @@ from heedmap.errors import InputError
 from heedmap.experiments.seed_intervals import level_of
 from heedmap.papers.jain_wallace.claims import interval
 from heedmap.papers.jain_wallace.lines import Line
+from heedmap.papers.kit import render
 from heedmap.papers.kit.claims import (
     FALLS,
     SURVIVES,
@@ -128,6 +129,46 @@ def test_finished_parts_are_read_and_the_others_are_run(recorded, tmp_path):
     assert (tmp_path / "out" / "result.md").read_text(encoding="utf-8") == page
 
 
+def test_a_resumed_debate_says_at_once_what_is_finished(recorded, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(debates, "note", said.append)
+    options = {"out": tmp_path / "out", "workers": 1, "progress": False}
+    hm.debate(frame(), parts=["first"], **options)
+    assert not any("Resuming" in line for line in said)
+    said.clear()
+    hm.debate(frame(), **options)
+    assert said[0] == f"Resuming {tmp_path / 'out'}: 1 of 2 parts is finished (first)."
+
+
+def test_the_page_begins_with_the_tally_and_keeps_what_has_not_learned_closed(recorded, tmp_path):
+    hm.debate(frame(), out=tmp_path / "out", workers=1, progress=False)
+    page = (tmp_path / "out" / "result.html").read_text(encoding="utf-8")
+    assert "<p><b>2 claims: 1 survives, 1 does not, 0 undecided.</b></p>" in page
+    made = result.page_of(hm.debate(frame(), out=tmp_path / "out", workers=1, progress=False))
+    marked = render.page(replace(made, not_learned="† Not learned: a."))
+    assert "</summary><p>† Not learned: a.</p></details>" in marked
+    assert '<td class="said" data-head="the paper found">' in page
+
+
+def test_too_few_texts_with_an_impermissible_word_leave_pruthi_out_before_it_trains():
+    subject, notes = debates._subject(hm.load(frame(200), progress=False), "awful")
+    assert (subject.forbidden, len(notes)) == ("awful", 1)
+    texts = frame(200)
+    texts.loc[0, "text"] = "odd " + texts.loc[0, "text"]
+    subject, notes = debates._subject(hm.load(texts, progress=False), "odd")
+    assert subject.forbidden is None
+    assert "deception are left out" in notes[-1]
+    (refusal,) = [part.refusal(subject) for name, part in ALL.items() if name == "pruthi"]
+    assert "too few test texts have an impermissible word (odd): " in refusal
+    assert "and it needs 20; name words with --forbidden" in refusal
+    assert parts._questions(subject) == parts.QUESTIONS
+
+
+def test_help_names_every_part(heedmap):
+    told = "".join(heedmap("debate", "--help").out.replace("│", "").split())
+    assert all(name in told for name in ALL)
+
+
 def test_the_page_has_every_part_with_its_state_and_every_claim_with_its_source(recorded, tmp_path):
     made = hm.debate(frame(), out=tmp_path / "out", parts=["first"], workers=1, progress=False)
     assert recorded["second"].runs == 0
@@ -164,7 +205,7 @@ def test_the_time_is_said_before_anything_is_trained(recorded, tmp_path, heedmap
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"parts": ["mine"]}, "parts: expected some of first, second, third, got mine"),
+        ({"parts": ["mine"]}, "--parts: expected some of first, second, third, got mine"),
         ({"budget": "huge"}, "budget: expected quick or paper, got 'huge'"),
         ({"parts": ["third"]}, r"no part applies: does not apply|no part applies: it needs sheet"),
         ({"forbidden": "xylophone"}, "--forbidden: expected words of the texts"),
@@ -248,6 +289,9 @@ def test_numbers_of_models_that_have_not_learned_are_counted_beside_the_one_that
     claim = judged("c", [*sides, Check("poor", apart((0.4, 0.6)), ("poor",), number)], learned)
     assert claim.verdict == UNDECIDED
     assert "1 of 2 numbers not counted: a model that has not learned" in result._shown(claim)
+    whole = learned.judged(replace(claim, numbers=("l", "m"), decisive=number), "poor")
+    assert result._shown(whole) == "nothing that counts: see below"
+    assert all(line.endswith("not learned: poor, not counted †") for line in whole.numbers)
 
 
 def test_a_claim_that_one_is_enough_for_falls_only_if_every_one_fails():

@@ -19,6 +19,7 @@ from wording import refused
 import heedmap.papers.drozdyuk.paper as paper
 from heedmap.data.load import as_written, load
 from heedmap.data.vocabulary import Vocabulary
+from heedmap.errors import InputError
 from heedmap.files.tables import read_table
 from heedmap.papers.drozdyuk.adversaries import ATTACKS, attack_loss, opposite, train_attack
 from heedmap.papers.drozdyuk.claims import claims
@@ -42,6 +43,7 @@ from heedmap.papers.drozdyuk.trained import tokenised
 TINY = {
     "size": 8, "heads": 2, "layers": 2, "feed_forward": 8, "epochs": 1, "adversary_epochs": 1,
     "adversary_hidden": 8, "batch_size": 16, "seeds": 1, "activations": ("softmax", "entmax15"),
+    "dataset": "imdb",
 }  # fmt: skip
 ABLE = {**TINY, "size": 16, "epochs": 15, "learning_rate": 1e-2, "patience": 15, "dropout": 0.0}
 
@@ -166,6 +168,44 @@ def test_the_result_says_in_what_it_is_unlike_the_paper(done, corpus):
     )
     as_published = replace(done, settings=settings_of(corpus, adversary_hidden=256))
     assert not [note for note in result(as_published).notes if "Unlike" in note]
+
+
+def test_texts_of_ones_own_are_neither_beside_table_1_nor_judged_by_it(done, corpus):
+    rows = [
+        {**row, "accuracy": 0.62, "n": 1000} if row["intervention"] == "original" else row
+        for row in done.rows
+    ]
+    papers = replace(done, rows=rows)  # above chance, .5, and less than half of the way to .865
+    assert [*papers.learned.failed] == ["softmax", "entmax15"]
+    users = replace(papers, settings=settings_of(corpus, dataset=None))
+    assert not users.learned.failed
+    made = result(users)
+    assert "other texts, so that no published number is compared" in made.notes[-1]
+    tables = [part for part in made.sections if not hasattr(part, "verdict")]
+    assert tables[0].title == "Accuracy under each change"
+    assert tables[0].heads == ["row", "softmax, ours", "entmax15, ours"]
+    shown = [*tables[0].reading.split(), *made.summary.heads, made.summary.title]
+    assert not any("S4" in text or "Table 1" in text for text in shown)
+    assert not any("published" in line for claim in made.claims for line in claim.numbers)
+    assert any("published" in line for claim in result(papers).claims for line in claim.numbers)
+    assert not any("published" in str(figure.spec) for figure in figures(users))
+    assert "Table 1" in figures(papers)[0].title
+    assert "Table 1" not in figures(users)[0].title
+
+
+def test_the_name_of_the_data_says_whether_published_numbers_stand_beside(
+    heedmap, csv_file, monkeypatch
+):
+    settings = []
+
+    def stopped(corpus, **options):
+        settings.append(options.get("dataset"))
+        raise InputError("stopped here")
+
+    monkeypatch.setattr(paper, "reproduce", stopped)
+    for name in ("imdb", "sst", "mine"):
+        assert heedmap("reproduce", "drozdyuk", name, "--data", csv_file).code == 2
+    assert settings == ["imdb", "sst", None]
 
 
 def test_a_reproduction_is_read_again_from_its_folder(done):

@@ -20,6 +20,7 @@ BOTH = ("small", "larger")
 TINY = {
     "size": 8, "heads": 2, "layers": 1, "feed_forward": 8, "epochs": 1, "adversary_epochs": 1,
     "adversary_hidden": 8, "batch_size": 16, "seeds": 1, "activations": ("softmax", "entmax15"),
+    "dataset": "imdb",
     "transformers": BOTH,
 }  # fmt: skip
 

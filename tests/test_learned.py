@@ -5,7 +5,7 @@ import math
 import pytest
 
 from heedmap.papers.kit.learned import Learned, Score, accuracy, has_learned
-from heedmap.papers.kit.result import Claim
+from heedmap.papers.kit.result import Claim, Estimate
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,10 @@ def test_one_training_that_has_not_learned_marks_its_model(judged):
 
 
 def test_a_claim_that_rests_on_such_a_model_is_undecided_and_says_why(judged):
-    claim = Claim("It holds", "survives", ("1 of 1",))
+    number = Estimate("a", 0.5, 0.4, 0.6)
+    claim = Claim("It holds", "survives", ("1 of 1",), decisive=number)
     assert judged.judged(claim, "b") == claim
     found = judged.judged(claim, "a", "b")
     assert found.verdict == "undecided"
-    assert found.numbers == ("1 of 1", "a: not learned, so that nothing is concluded †")
+    assert found.numbers == ("1 of 1; not learned: a, not counted †",)
+    assert found.decisive is None

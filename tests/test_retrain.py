@@ -492,3 +492,11 @@ def test_bad_options_are_one_line_and_nothing_is_written(heedmap, reviews_csv, a
 def test_a_transformer_is_refused(heedmap, reviews_csv):
     done = heedmap("audit", "--model", "m", "--data", "reviews.csv", "--retrain")
     stopped(done, "--retrain", "--model")
+
+
+def test_the_run_may_stand_before_the_questions(heedmap, tmp_path):
+    (tmp_path / "empty").mkdir()
+    by_place = heedmap("retrain", tmp_path / "empty", "necessity")
+    by_name = heedmap("retrain", "--run", tmp_path / "empty", "necessity")
+    assert (by_place.code, by_place.err) == (2, by_name.err)
+    assert "expected --run" not in by_place.err

@@ -10,6 +10,7 @@ import torch
 from conftest import contents
 from pandas.testing import assert_frame_equal
 from safetensors.torch import load_file
+from scipy import stats
 from wording import refused
 
 import heedmap.papers.serrano_smith.paper as paper
@@ -372,6 +373,33 @@ def test_a_model_that_has_not_learned_neither_refutes_a_claim_nor_lets_it_surviv
     assert {claim.verdict for claim in found} == {"undecided"}
     assert all("not learned, not counted †" in claim.numbers[-1] for claim in found[:5])
     assert all("with one seed the spread over trainings is not known" in c.basis for c in found)
+
+
+@pytest.mark.parametrize("changed", [0, 3, 19])
+def test_a_share_of_19_texts_has_the_exact_interval_even_where_it_is_0_or_1(changed):
+    table = many("han-none", 0, attention=0.3, gradient=0.6, product=0.95).table.slice(0, 19)
+    tops = pa.array([1.0] * changed + [0.0] * (19 - changed))
+    table = table.set_column(table.column_names.index("flip_top"), "flip_top", tops)
+    one = replace(many("han-none", 0, attention=0.3, gradient=0.6, product=0.95), table=table)
+    decisive = claims([one])[1].decisive
+    exact = stats.binomtest(changed, 19).proportion_ci(method="exact")
+    assert decisive[1:4] == pytest.approx((0.5 - changed / 19, 0.5 - exact.high, 0.5 - exact.low))
+    assert decisive.low < decisive.high
+
+
+def test_two_models_of_equal_texts_have_no_interval_of_their_difference():
+    equal = {"count_attention": [8] * 200, "count_random": [[8] * 5] * 200}
+    trials = [
+        many(model, 0, attention=0.3, gradient=0.6, product=0.95)
+        for model in ("han-none", "han-rnn")
+    ]
+    for i, one in enumerate(trials):
+        table = one.table
+        for name, values in equal.items():
+            column = table.column_names.index(name)
+            table = table.set_column(column, name, pa.array(values, table[name].type))
+        trials[i] = replace(one, table=table)
+    assert claims(trials)[-1].numbers[0].endswith("difference +0.000 (no interval)")
 
 
 def test_over_seeds_the_mean_is_that_of_the_seeds_means_whichever_texts_have_a_number():

@@ -15,6 +15,7 @@ from heedmap.experiments.variants import Adversary, Penalty, Variant
 from heedmap.files.tables import write_table
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.leave_one_out import logits_without_each
+from heedmap.report.card import facts
 from heedmap.retraining.base import base_of
 from heedmap.retraining.trainer import Trainer
 from heedmap.runs.folder import RunFolder
@@ -247,3 +248,32 @@ def test_an_outcome_of_an_earlier_version_is_read_and_not_opened(made, tmp_path)
     assert np.array_equal(outcome.logits, outcomes["adversary"].logits)
     with refused(path, "earlier version", "delete it"):
         hm.open_run(copy, variant=names["adversary"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("adversary", "a trained adversary"),
+        ("deceptive", "penalised for showing some words"),
+        ("guided by uniform weights", "a guided model"),
+    ],
+)
+def test_the_card_of_a_variant_says_in_words_what_it_is_and_claims_no_rates(
+    made, kind, words, tmp_path
+):
+    run, names, _ = made
+    kept = keep_variant(
+        hm.open_run(run.folder, variant=names[kind]), tmp_path / "variant", overwrite=False
+    )
+    audit = hm.audit(kept, permutations=5, progress=False)
+    told = dict(facts(audit))["variant"]
+    assert names[kind] in told
+    assert words in told
+    assert "on none like this one" in audit.bottom_line.rates
+    elsewhere = "whether the model could have learned to attend elsewhere"
+    assert elsewhere not in audit.bottom_line.not_tested
+    assert elsewhere not in dict(facts(audit))["not tested"]
+    page = (kept.folder / "report.html").read_text(encoding="utf-8")
+    assert words in page
+    assert "models of this kind" not in page
+    assert "variant" not in dict(facts(hm.audit(run, permutations=5, progress=False)))

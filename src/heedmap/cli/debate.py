@@ -29,7 +29,7 @@ def debate_command(
         str | None,
         typer.Option(
             help="Parts to run, separated by commas: audit, retrain, jain-wallace, serrano-smith, "
-            "wiegreffe-pinter, pruthi, snell, drozdyuk. [all that apply]"
+            "vashishth, wiegreffe-pinter, pruthi, snell, drozdyuk. [all that apply]"
         ),
     ] = None,
     forbidden: Annotated[

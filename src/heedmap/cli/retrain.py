@@ -31,7 +31,10 @@ class RetrainCommand(Command):
 def retrain_command(
     *,
     names: Annotated[
-        list[str] | None, typer.Argument(help="The questions, below. [all that apply]")
+        list[str] | None,
+        typer.Argument(
+            help="The questions, below; the run may stand before them. [all that apply]"
+        ),
     ] = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="The folder of a run that heedmap trained.")
@@ -46,6 +49,8 @@ def retrain_command(
 
     What it will take is said first. A command that was stopped goes on when it is given again.
     """
+    if run is None and names and Path(names[0]).is_dir():
+        run, names = Path(names[0]), names[1:]
     if run is None:
         raise InputError(
             "expected --run: the folder of a run, from `heedmap train` or `heedmap audit`"

@@ -76,8 +76,8 @@ def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
                 line = records.line_num + 1
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(
-            f"{file}, line {line}: expected CSV in UTF-8, each field in double quotes, got other text "
-            f"({error}); unpack the archive again"
+            f"{file}, line {line}: expected CSV in UTF-8, each field in double quotes and each quote "
+            f'within it doubled (\\"" or ""), got other text ({error}); mend it, or unpack the archive again'
         ) from error
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from heedmap.data.corpus import Corpus
 from heedmap.data.in_memory import Source, Values
 from heedmap.data.load import in_sentences, load
-from heedmap.debates.forbidden import most_telling, with_words
+from heedmap.debates.forbidden import PER_CLASS, most_telling, with_words
 from heedmap.debates.parts import debate_parts
 from heedmap.debates.result import ABOUT_FILES, Debate, DebateSettings, State, page_of
 from heedmap.errors import InputError
@@ -39,6 +39,8 @@ READING = OptionSubset(DataSettings, "classes", "tokenizer")
 REMEDY = "choose another --out, or delete the folder"
 FEWEST = {"train": 20, "dev": 5, "test": 20}
 """Texts of fewer train nothing, and leave every claim undecided."""
+FEWEST_WITH_WORDS = 20
+"""Test texts with an impermissible word: where the words are hidden is known of these alone."""
 
 
 @takes(READING)
@@ -87,7 +89,8 @@ def debate(
     else:
         corpus = load(data, labels, queries=queries, progress=progress, **settings)
     with working("debate", progress):
-        subject, notes = _subject(corpus, forbidden)
+        with portion(0.0, "reading"):  # which takes nothing of the bar
+            subject, notes = _subject(corpus, forbidden)
         refusals = {part.name: _refusal(part, subject) for part in debate_parts().values()}
         if all(refusals[name] for name in wanted):
             raise InputError(f"{corpus.name}: no part applies: {_listed(refusals, wanted)}")
@@ -110,7 +113,7 @@ def _checked(parts: Sequence[str]) -> list[str]:
         InputError: an unknown part.
     """
     if unknown := [name for name in parts if name not in debate_parts()]:
-        raise InputError(f"parts: expected some of {', '.join(debate_parts())}, got {unknown[0]}")
+        raise InputError(f"--parts: expected some of {', '.join(debate_parts())}, got {unknown[0]}")
     return [name for name in debate_parts() if name in parts or not parts]
 
 
@@ -127,7 +130,8 @@ def _subject(corpus: Corpus, forbidden: str | None) -> tuple[DebateInput, list[s
         try:
             words = ",".join(most_telling(corpus))
             origin = (
-                "chosen, because none were named: those with the largest log-odds for each class"
+                f"chosen, because none were named: of each class at most {PER_CLASS}, those with the largest "
+                "log-odds (an L1 regression gives most words none)"
             )
         except InputError as error:
             missing["forbidden"] = f"no impermissible words were named or could be chosen ({error})"
@@ -139,6 +143,13 @@ def _subject(corpus: Corpus, forbidden: str | None) -> tuple[DebateInput, list[s
         notes.append(
             f"Impermissible words, {origin}: {listed}. Test texts with one: {count} of {total}."
         )
+        if count < FEWEST_WITH_WORDS:
+            missing["forbidden"] = (
+                f"too few test texts have an impermissible word ({listed}): {count} of {total}, and it needs "
+                f"{FEWEST_WITH_WORDS}; name words with --forbidden, or give more texts"
+            )
+            notes.append("Too few: Pruthi et al.'s part and deception are left out.")
+            words = None
     return DebateInput(corpus, sentences, words, missing), notes
 
 
@@ -175,6 +186,12 @@ def _run(
     for name, state in states.items():
         if state.result is None and not state.reason:
             states[name] = State(None, "still to run" if name in wanted else "left out by --parts")
+    applicable = [name for name in parts if not refusals[name]]
+    if kept := [name for name in applicable if states[name].result is not None]:
+        note(
+            f"Resuming {folder}: {len(kept)} of {plural(len(applicable), 'part')} "
+            f"{'is' if len(kept) == 1 else 'are'} finished ({', '.join(kept)})."
+        )
     seconds = _forecast([parts[name] for name in running], subject, settings.budget, workers)
     begun, stopped = time.monotonic(), dict[str, str]()
     result = Debate(folder, settings, states)  # of the parts as they stand

@@ -12,6 +12,7 @@ import pandas as pd
 from heedmap.debates.parts import debate_parts
 from heedmap.errors import InputError
 from heedmap.files.storage import write_atomically
+from heedmap.papers.kit.claims import FALLS, SURVIVES, UNDECIDED
 from heedmap.papers.kit.debate_part import Budget, Part
 from heedmap.papers.kit.learned import RULE
 from heedmap.papers.kit.parts import ABOUT, read_about
@@ -203,7 +204,18 @@ def page_of(debate: Debate, start: Path = Path()) -> Result:
         latex=table,
         columns=COLUMNS,
         not_learned=" ".join(not_learned),
+        tally=_tally(debate),
         lead="Each paper's claim, whether it survives here and by how much, and what the paper found.",
+    )
+
+
+def _tally(debate: Debate) -> str:
+    """Count the claims and their words, in one line."""
+    words = [judged.claim.verdict for judged in debate.claims]
+    survive, fall, undecided = map(words.count, (SURVIVES, FALLS, UNDECIDED))
+    return (
+        f"{plural(len(words), 'claim')}: {survive} {'survives' if survive == 1 else 'survive'}, "
+        f"{fall} {'does' if fall == 1 else 'do'} not, {undecided} undecided."
     )
 
 

@@ -89,6 +89,12 @@ class BottomLine:
         return {**asdict(self), "sentence": self.sentence, **lists}
 
 
+NO_RATES = (
+    "not known, for the rule was tried on models trained to predict alone, and on none like this one, "
+    "whose weights were trained against or given by another model."
+)
+
+
 def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
     """Draw the bottom line under an audit."""
     tables, t = by_text(audit.tables), rates.thresholds
@@ -101,8 +107,14 @@ def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
     return replace(
         line,
         trainings=trainings,
-        rates=told_of(rates, kind_of(audit), line.answer),
-        not_tested=not_tested(audit.findings, "trainings" in tables),
+        rates=(
+            told_of(rates, kind_of(audit), line.answer)
+            if audit.settings.variant is None
+            else NO_RATES
+        ),
+        not_tested=not_tested(
+            audit.findings, "trainings" in tables, variant=audit.settings.variant is not None
+        ),
     )
 
 
@@ -176,10 +188,13 @@ def _said(answer: Answer, answers: Answers) -> str:
     return f"said {answer} {times}" if count else f"never said {answer}"
 
 
-def not_tested(findings: Sequence[Finding], other_trainings: bool = False) -> tuple[str, ...]:
+def not_tested(
+    findings: Sequence[Finding], other_trainings: bool = False, *, variant: bool = False
+) -> tuple[str, ...]:
     """Return what the audit has not asked; further trainings ask two of these, and labels one.
 
-    `other_trainings`: whether the rule was applied to other trainings, too.
+    `other_trainings`: whether the rule was applied to other trainings, too. `variant`: whether the model was
+    itself made to attend elsewhere, or as another model does.
     """
     keys = {finding.key for finding in findings}
     has_labels = all(finding.reading != NO_LABELS for finding in findings)
@@ -190,7 +205,7 @@ def not_tested(findings: Sequence[Finding], other_trainings: bool = False) -> tu
         "another of the model's maps",
         *(
             []
-            if "trained_adversary" in keys
+            if variant or "trained_adversary" in keys
             else ["whether the model could have learned to attend elsewhere"]
         ),
         "whether people understand the map as it is meant",

@@ -40,6 +40,7 @@ from heedmap.report.wording import (
     repeats_text,
     scale_text,
     source_text,
+    variant_text,
     vectors_text,
     weights_kept,
 )
@@ -136,6 +137,7 @@ def facts(audit: AuditResult) -> list[tuple[str, str]]:
         "classes": classes_text(audit),
         **({"texts": pairs} if (pairs := pairs_text(audit)) else {}),
         "model": model_text(audit),
+        **({"variant": variant} if (variant := variant_text(audit.settings)) else {}),
         "audited": audited_text(audit),
     }
     if repeats := repeats_text(audit):
@@ -148,7 +150,13 @@ def facts(audit: AuditResult) -> list[tuple[str, str]]:
         rows["adversary"] = f"weights {weights}"
     rows |= left_out(audit)
     if audit.rates is not None:
-        rows["not tested"] = "; ".join(not_tested(audit.findings, "trainings" in audit.tables))
+        rows["not tested"] = "; ".join(
+            not_tested(
+                audit.findings,
+                "trainings" in audit.tables,
+                variant=audit.settings.variant is not None,
+            )
+        )
     return [*rows.items(), *(("note", note) for note in note_texts(audit.about))]
 
 

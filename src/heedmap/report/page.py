@@ -42,6 +42,7 @@ from heedmap.report.wording import (
     query_name,
     repeats_text,
     source_text,
+    variant_text,
     vectors_text,
     weights_kept,
 )
@@ -128,6 +129,7 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     if pairs := pairs_text(audit):
         facts.append(("texts", pairs))
     facts.append(("model", model_text(audit)))
+    facts += [("variant", text) for text in [variant_text(settings)] if text]
     if isinstance(settings.model, TransformerSettings):
         facts += [
             (name.replace("_", " "), _grouped(audit.about[name]))

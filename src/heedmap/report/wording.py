@@ -16,7 +16,7 @@ from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.results import LEAST_ROOM
 from heedmap.experiments.rounding import number, told_apart
-from heedmap.settings import AuditSettings, TransformerSettings
+from heedmap.settings import AuditSettings, RunSettings, TransformerSettings
 
 LISTED = 12  # classes that are listed; of more, the first ones
 LONG = 40  # characters of a class's name; a longer one is cut
@@ -162,6 +162,19 @@ def repeats_text(audit: AuditResult) -> str | None:
 def model_text(audit: AuditResult) -> str:
     """Describe the architecture in one line, and what a token is if it is not a word."""
     return f"{architecture_text(audit)}{_of_sentences(audit)}"
+
+
+def variant_text(settings: RunSettings) -> str:
+    """Say in words what a model is that another training than `heedmap train` made; empty of others."""
+    if settings.variant is None:
+        return ""
+    if settings.guide is not None or "guided-by" in settings.variant:
+        kind = "a guided model, whose weights another model gives it"
+    elif settings.variant.startswith("adversary"):
+        kind = "a trained adversary, made to attend elsewhere than the run's model and to answer like it"
+    else:
+        kind = "a model that was penalised for showing some words, and may deceive"
+    return f"{settings.variant}, which `heedmap retrain` trained: {kind}; not the run's own model"
 
 
 def architecture_text(audit: AuditResult) -> str:

@@ -285,7 +285,7 @@ def processes(workers: int | None) -> int:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else os.cpu_count() or 1
     if workers < 1:
-        raise InputError(f"workers: expected a number from 1, got {workers}")
+        raise InputError(f"--workers: expected a number from 1, got {workers}")
     return workers
 
 

@@ -1,7 +1,7 @@
 """The options of `heedmap reproduce drozdyuk`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from heedmap.papers.kit.command import (
     SAMPLES,
@@ -68,7 +68,7 @@ OPTIONS = {
 }
 
 
-@with_options("name", "Name of the data in the result: sst, imdb, ...", OPTIONS)
+@with_options("name", "Name of the data; beside sst and imdb stand the published numbers.", OPTIONS)
 def command(name: str | None, values: Values) -> None:
     """Ask whether sparse attention explains better: the paper's Table 1 with seeds, distances and controls."""
     if "data" not in values:
@@ -77,7 +77,10 @@ def command(name: str | None, values: Values) -> None:
     values["activations"] = tuple(opt.names(values["activations"]))
     transformers = values["transformers"] = tuple(opt.names(values.pop("transformer")))
     from heedmap.data.load import load
-    from heedmap.papers.drozdyuk.settings import LARGER_DATA
+    from heedmap.papers.drozdyuk.settings import LARGER_DATA, DatasetName
+
+    if name in get_args(DatasetName):
+        values["dataset"] = name
 
     if "larger" in transformers:
         values = {**LARGER_DATA, **values}

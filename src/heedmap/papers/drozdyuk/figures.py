@@ -43,16 +43,18 @@ def _bar_figures(drozdyuk: Drozdyuk) -> list[Figure]:
     table = {
         row[0]: ("opposite_accuracy" if row[0] == "opposite" else "accuracy") for row in PUBLISHED
     }
+    beside = drozdyuk.papers_data
     return [
         _bars(
             drozdyuk, table,
-            published={name: values for name, *values in PUBLISHED},
-            key="accuracy", title="Table 1: accuracy under each change", measure="accuracy",
+            published={name: values for name, *values in PUBLISHED} if beside else {},
+            key="accuracy", measure="accuracy",
+            title=f"{'Table 1: a' if beside else 'A'}ccuracy under each change",
             none="none right", caption="Opposite: the share of flipped labels that are met.",
         ),
         _bars(
             drozdyuk, dict.fromkeys([*CHANGES, "majority"], "drop"),
-            published={name: drop(name) for name, *_ in PUBLISHED if name in CHANGES},
+            published={name: drop(name) for name, *_ in PUBLISHED if beside and name in CHANGES},
             key="drop", title="What does each change of the attention cost?", measure="drop of accuracy",
             none="nothing lost", caption="Majority: the drop to the most frequent class of the training texts.",
         ),

@@ -14,7 +14,7 @@ from heedmap.papers.drozdyuk.focus import LEXICONS
 from heedmap.papers.kit.claims import Check, Side, judged
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.parts import Row
-from heedmap.papers.kit.result import Claim, Estimate, signed
+from heedmap.papers.kit.result import Claim, Estimate, bracketed, signed
 
 NAMED = {
     "log_odds": "words of the logistic regression",
@@ -59,7 +59,7 @@ def _check(line: str, activation: str, numbers: Sequence[float], tries: int) -> 
     mean = sum(numbers) / len(numbers)
     low, high = mean_interval(numbers)
     side = Side(low > 0, mean_interval(numbers, level_of(tries))[1] < 0)
-    interval = "one seed, no interval" if math.isnan(low) else f"[{signed(low)}, {signed(high)}]"
+    interval = "one seed, no interval" if math.isnan(low) else bracketed(low, high)
     estimate = Estimate(line, mean, low, high)
     return Check(f"{line}: {signed(mean)} {interval}", side, (activation,), estimate)
 

@@ -29,12 +29,18 @@ class Drozdyuk(CellReproduction[DrozdyukSettings]):
         return cells - len(finished)
 
     @property
+    def papers_data(self) -> bool:
+        """Whether the texts are like the paper's, so that its numbers may stand beside ours."""
+        return self.settings.dataset is not None
+
+    @property
     def differences(self) -> list[str]:
         """How it differs from the settings that the paper gives."""
         trained = ["a classifier that was trained before"] if self.settings.model else []
         words = {name: f"{noun} {{}}" for name, (noun, _) in GIVEN.items()}
         published = {name: value for name, (_, value) in GIVEN.items()}
-        return [*trained, *changed_settings(self.settings, words, published)]
+        texts = [] if self.papers_data else ["other texts, so that no published number is compared"]
+        return [*trained, *texts, *changed_settings(self.settings, words, published)]
 
     @cached_property
     def by_transformer(self) -> dict[str, "Drozdyuk"]:
@@ -57,7 +63,7 @@ class Drozdyuk(CellReproduction[DrozdyukSettings]):
     def learned(self) -> Learned:
         """Which classifiers have learned, by their activation, and by their size if there are two."""
         if "" in self.by_transformer:
-            return learned(self.rows)
+            return learned(self.rows, papers_data=self.papers_data)
         return Learned(
             {
                 f"{size} {activation}": trainings
@@ -78,7 +84,8 @@ class Drozdyuk(CellReproduction[DrozdyukSettings]):
     def claims(self) -> list[Claim]:
         """The paper's claims: two of Table 1, which need both activations, and those of its pictures."""
         if "" in self.by_transformer:
-            table = [self.learned.judged(claim, *ACTIVATIONS) for claim in claims(self.rows)]
+            judged = claims(self.rows, papers_data=self.papers_data)
+            table = [self.learned.judged(claim, *ACTIVATIONS) for claim in judged]
             return [*table, *focus_claims(self.rows, self.learned)]
         return [
             replace(claim, text=of_size(claim.text, size))

@@ -1,13 +1,13 @@
 """Table 1 beside ours, all trainings in one table, the claims, and every intervention over the seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 import pandas as pd
 import pyarrow as pa
 
-from heedmap.papers.drozdyuk.claims import Spread, learned, spread
+from heedmap.papers.drozdyuk.claims import Spread, spread
 from heedmap.papers.drozdyuk.comparison import comparison
 from heedmap.papers.drozdyuk.figures import figures
 from heedmap.papers.drozdyuk.focus_claims import NAMED
@@ -18,7 +18,8 @@ from heedmap.papers.kit.parts import Row
 from heedmap.papers.kit.result import Claim, Result, Table
 
 HOW_TO_READ = """Accuracy in per cent; ours: mean over the seeds (smallest–largest). `opposite` counts flipped \
-labels: it is the attack's success. [S4]: Drozdyuk et al., Table 1, one run."""
+labels: it is the attack's success."""
+WHOSE = " [S4]: Drozdyuk et al., Table 1, one run."
 DISTANCES = """Means over seeds and test texts. Distances are those of the layers an intervention touches; the \
 key distance is ‖K − K'‖ / ‖K‖; `matched` is an activation at a temperature fitted on dev."""
 FOCUS = """Share of the weight, a mean over layers, heads, rows and test texts, on words that speak for \
@@ -57,12 +58,16 @@ COLUMNS = {
 def result(drozdyuk: Drozdyuk) -> Result:
     """Make the result that all files of a reproduction show."""
     parts = drozdyuk.by_transformer
-    published = {size: _beside_published(part.rows, size) for size, part in parts.items()}
+    accuracies = {size: _accuracies(part, size) for size, part in parts.items()}
     together = comparison(parts)
-    title = "Drozdyuk et al., Table 1 [S4], and ours (accuracy, %)"
-    table_1 = next(iter(published.values()))
+    title = (
+        "Drozdyuk et al., Table 1 [S4], and ours (accuracy, %)"
+        if drozdyuk.papers_data
+        else "Accuracy under each change of the attention (%)"
+    )
+    table_1 = next(iter(accuracies.values()))
     columns = [column.name for column in SCHEMA if not pa.types.is_list(column.type)]
-    sections: list[Table | Claim] = [*published.values(), together, *drozdyuk.claims]
+    sections: list[Table | Claim] = [*accuracies.values(), together, *drozdyuk.claims]
     for size, part in parts.items():
         sections += [_interventions(part, size), *focus_table(part.rows, size)]
     return drozdyuk.make_result(
@@ -83,24 +88,29 @@ def result(drozdyuk: Drozdyuk) -> Result:
     )
 
 
-def _beside_published(rows: Sequence[Row], size: str) -> Table:
-    """Return each row of Table 1 [S4] in per cent, ours as mean (smallest–largest)."""
-    activations, judged = activations_of(rows), learned(rows)
-    heads = ["row"]
-    for activation in activations:
-        heads += [f"{activation} [S4]", judged.marked(f"{activation}, ours", activation)]
-    lines = []
-    for published in PUBLISHED:
-        line: list[str] = [published[0]]
-        for activation in activations:
-            place = PLACE.get(activation)
-            name = intervention_of(published[0], activation)
-            column = "opposite_accuracy" if name == "opposite" else "accuracy"
-            ours = spread(rows, activation, name, column)
-            line.append("–" if place is None else f"{published[place]:.2f}")
-            line.append("–" if ours is None else ours.per_cent())
-        lines.append(line)
-    return Table(of_size("Table 1 [S4] beside ours", size), heads, lines, HOW_TO_READ)
+def _accuracies(drozdyuk: Drozdyuk, size: str) -> Table:
+    """Return ours of each row of Table 1 in per cent, mean (smallest–largest), beside it on such data."""
+    rows, papers_data = drozdyuk.rows, drozdyuk.papers_data
+
+    def ours(line: tuple[str, float, float], activation: str) -> str:
+        name = intervention_of(line[0], activation)
+        column = "opposite_accuracy" if name == "opposite" else "accuracy"
+        values = spread(rows, activation, name, column)
+        return "–" if values is None else values.per_cent()
+
+    def theirs(line: tuple[str, float, float], activation: str) -> str:
+        place = PLACE.get(activation)
+        return "–" if place is None else f"{line[place]:.2f}"
+
+    columns: dict[str, Callable[[tuple[str, float, float]], str]] = {"row": lambda line: line[0]}
+    for activation in activations_of(rows):
+        if papers_data:
+            columns[f"{activation} [S4]"] = partial(theirs, activation=activation)
+        head = drozdyuk.learned.marked(f"{activation}, ours", activation)
+        columns[head] = partial(ours, activation=activation)
+    title = "Table 1 [S4] beside ours" if papers_data else "Accuracy under each change"
+    note = HOW_TO_READ + (WHOSE if papers_data else "")
+    return Table.of(of_size(title, size), PUBLISHED, columns, note)
 
 
 _MEANS: tuple[tuple[str, str, float, int], ...] = (

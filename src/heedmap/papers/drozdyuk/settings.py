@@ -10,6 +10,7 @@ ActivationName = Literal["softmax", "entmax15", "sparsemax"]
 Rate = Annotated[float, Field(gt=0)]
 
 TransformerName = Literal["small", "larger"]
+DatasetName = Literal["imdb", "sst"]
 # What is read with the larger transformer, unless an option says otherwise; it is made for IMDB, cut to 128
 # words and two marks.
 LARGER_DATA = {"max_length": 130, "train_texts": 5000, "test_texts": 1000}
@@ -22,12 +23,14 @@ class DrozdyukSettings(Settings):
     adversaries and the shuffles; the texts are the same for all. `alpha` weighs the loss: α · CE − (1 − α) ·
     distance, the distance clipped at `radius` because it is unbounded. `layers`, `size` and `feed_forward` are
     those of the small transformer. The larger one is the paper's future work, "a larger model on more data", of
-    which it gives no number: it has twice of each.
+    which it gives no number: it has twice of each. `dataset` says which texts like the paper's these are: it
+    does not name its own, two classes like IMDB's. Published numbers stand beside no others.
     """
 
     version: Literal[1] = 1
     fingerprint: str
     data: DataSettings
+    dataset: DatasetName | None = None
     model: Annotated[str, Field(min_length=1)] | None = None
     transformers: tuple[TransformerName, ...] = ("small",)
     activations: tuple[ActivationName, ...] = ("softmax", "entmax15", "sparsemax")

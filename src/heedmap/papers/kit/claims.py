@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from heedmap.papers.kit.learned import Learned
-from heedmap.papers.kit.result import MARK, Claim, Estimate
+from heedmap.papers.kit.learned import Learned, not_counted
+from heedmap.papers.kit.result import Claim, Estimate
 
 SURVIVES, FALLS, UNDECIDED = "survives", "does not", "undecided"
 
@@ -82,7 +82,7 @@ def judged(
     lines, sides, estimates = [], [], []
     for line, side, models, estimate in checks:
         failed = any(model in learned.failed for model in models)
-        lines.append(f"{line}; not learned{task}, not counted {MARK}" if failed else line)
+        lines.append(not_counted(line, task) if failed else line)
         sides.append(NEITHER if failed else side)
         estimates.append(None if failed else estimate)
     return Claim(text, verdict(sides), tuple(lines), basis, found, least(estimates))

@@ -115,9 +115,18 @@ class Learned:
         return f"{model} ({count}: {'; '.join(parts)})"
 
     def judged(self, claim: Claim, *models: str) -> Claim:
-        """Return a claim, undecided if it rests on one of these models and that has not learned."""
+        """Return a claim; none of its numbers counts if one of these models has not learned."""
         without = [model for model in models if model in self.failed]
         if not without:
             return claim
-        reason = f"{', '.join(without)}: not learned, so that nothing is concluded {MARK}"
-        return replace(claim, verdict="undecided", numbers=(*claim.numbers, reason))
+        numbers = [not_counted(line, f": {', '.join(without)}") for line in claim.numbers]
+        return replace(claim, verdict="undecided", numbers=tuple(numbers), decisive=None)
+
+
+def not_counted(line: str, task: str = "") -> str:
+    """Return a line about models that have not learned (their `task`), marked as one that decides nothing.
+
+    >>> not_counted("softmax: 0.3")
+    'softmax: 0.3; not learned, not counted †'
+    """
+    return f"{line}; not learned{task}, not counted {MARK}"

@@ -1,5 +1,6 @@
 """The result of a reproduction: what all of its files show."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -83,14 +84,16 @@ class Estimate(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The number, its interval, and the edge where that is not 0.
+        """The number, its interval if there is one, and the edge where that is not 0.
 
         >>> Estimate("softmax", 0.25, 0.125, 0.5, 0.1).text
         'softmax: +0.250 [+0.125, +0.500], to be above +0.100'
+        >>> Estimate("softmax", 0.25, math.nan, math.nan).text
+        'softmax: +0.250 (no interval)'
         """
         of = f"{self.of}: " if self.of else ""
         edge = f", to be above {signed(self.edge)}" if self.edge else ""
-        return f"{of}{signed(self.value)} [{signed(self.low)}, {signed(self.high)}]{edge}"
+        return f"{of}{signed(self.value)} {bracketed(self.low, self.high)}{edge}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,8 @@ class Result:
     `notes` say what was read and left out, and how the reproduction differs from the paper; `summary` is for
     the terminal, `sections` for page and Markdown, `rows` for CSV, `latex` for LaTeX. `columns` says what each
     column of `rows` holds. `reports` are names and paths of the models' own pages, by the title of their group.
-    `not_learned` says which models have not learned; their names have the mark. `lead` begins the page.
+    `not_learned` says which models have not learned; their names have the mark. `lead` begins the page, and
+    `tally` counts the verdicts, where there are so many claims that a reader would.
     """
 
     title: str
@@ -130,6 +134,7 @@ class Result:
     reports: Sequence[tuple[str, Sequence[tuple[str, str]]]] = field(default=())
     not_learned: str = ""
     lead: str = "Model by model, beside published numbers where there are any."
+    tally: str = ""
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.rows.columns if name not in self.columns]:
@@ -139,8 +144,8 @@ class Result:
 
     @property
     def remarks(self) -> list[str]:
-        """The notes, and which models have not learned."""
-        return [note for note in (*self.notes, self.not_learned) if note]
+        """The tally, the notes, and which models have not learned."""
+        return [note for note in (self.tally, *self.notes, self.not_learned) if note]
 
     @property
     def parts(self) -> list[Table | Claim]:
@@ -196,12 +201,25 @@ def unlike(differences: Sequence[str]) -> str:
 
 
 def signed(number: float) -> str:
-    """Return a number with its sign.
+    """Return a number with its sign, `none` where there is none.
 
-    >>> signed(0.25), signed(-0.1)
-    ('+0.250', '−0.100')
+    >>> signed(0.25), signed(-0.1), signed(math.nan)
+    ('+0.250', '−0.100', 'none')
     """
+    if math.isnan(number):
+        return "none"
     return f"{number:+z.3f}".replace("-", "−")
+
+
+def bracketed(low: float, high: float) -> str:
+    """Return the interval that stands behind a number, or that there is none.
+
+    >>> bracketed(0.125, 0.5), bracketed(math.nan, math.nan)
+    ('[+0.125, +0.500]', '(no interval)')
+    """
+    if math.isnan(low) or math.isnan(high):
+        return "(no interval)"
+    return f"[{signed(low)}, {signed(high)}]"
 
 
 def with_unlike(figure: Figure, differences: Sequence[str], failed: Iterable[str] = ()) -> Figure:

@@ -24,6 +24,7 @@ from heedmap.papers.kit.result import (
     Estimate,
     Result,
     Table,
+    bracketed,
     changed_settings,
     over_texts,
     signed,
@@ -252,7 +253,7 @@ def _claim(pruthi: Pruthi, text: str, gain: Gain, found: str, edge: float = 0.0)
         low, high = interval = intervals.of_mean(gains[defined], clusters[defined], 0, (-1.0, 1.0))
         value = float(gains[defined].mean()) if defined.any() else np.nan
         name = f"{model}, λ = {strength:g}"
-        line = f"{name}: {signed(value)} [{signed(low)}, {signed(high)}]"
+        line = f"{name}: {signed(value)} {bracketed(low, high)}"
         number = Estimate(name, value, low, high, edge)
         checks.append(Check(line, above(interval, edge), [training_name(model, 0.0)], number))
     basis = over_texts(pruthi.settings.seeds)

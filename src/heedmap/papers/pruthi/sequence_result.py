@@ -13,7 +13,7 @@ from heedmap.experiments.seeds import over_seeds, seed_mean
 from heedmap.papers.kit.claims import UNDECIDED, above, verdict
 from heedmap.papers.kit.learned import Learned, Score
 from heedmap.papers.kit.reproduction import CellReproduction
-from heedmap.papers.kit.result import Claim, Result, Table, changed_settings, signed
+from heedmap.papers.kit.result import Claim, Result, Table, bracketed, changed_settings, signed
 from heedmap.papers.pruthi.published import REPLICATION, SEQUENCES, SEQUENCES_REPLICATED, SOURCE
 from heedmap.papers.pruthi.settings import SequenceSettings
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification, vertical
@@ -234,8 +234,7 @@ def _claim(text: str, sequences: SequenceResult, gains: list[float], edge: float
 
 
 def _gain(gains: list[float]) -> str:
-    low, high = mean_interval(gains)
-    return f"{signed(sum(gains) / len(gains))} [{signed(low)}, {signed(high)}]"
+    return f"{signed(sum(gains) / len(gains))} {bracketed(*mean_interval(gains))}"
 
 
 def _figure(sequences: SequenceResult) -> Figure:

@@ -13,17 +13,19 @@ from itertools import pairwise
 import numpy as np
 from scipy import stats
 
+from heedmap.experiments import intervals
 from heedmap.experiments.results import attained
 from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.papers.kit.claims import NEITHER, Check, Side, judged
 from heedmap.papers.kit.learned import Learned, accuracy
-from heedmap.papers.kit.result import Claim, Estimate, over_texts, signed
+from heedmap.papers.kit.result import Claim, Estimate, bracketed, over_texts, signed
 from heedmap.papers.serrano_smith.numbers import WORDS, Numbers, Trial, of_model
 from heedmap.papers.serrano_smith.published import HIGHER, RANKED, RANKINGS
 from heedmap.papers.serrano_smith.settings import MODELS
 
 LEVEL = 0.95
 Measure = Callable[[Trial], Numbers]
+WIDEST = (-1.0, 1.0)  # of a difference of shares
 
 
 def learned(trials: Sequence[Trial]) -> Learned:
@@ -50,6 +52,7 @@ def claims(trials: Sequence[Trial]) -> list[Claim]:
         _of_models(
             "Yet in most texts removing the most attended item changes nothing.",
             trials, lambda t: 0.5 - t.column("flip_top")[t.asked], "share of texts below a half",
+            bounds=(-0.5, 0.5),
         ),
     ]  # fmt: skip
     for worse, better in pairwise(RANKINGS):
@@ -69,13 +72,20 @@ def claims(trials: Sequence[Trial]) -> list[Claim]:
 
 
 def _of_models(
-    text: str, trials: Sequence[Trial], measure: Measure, unit: str, found: str = ""
+    text: str,
+    trials: Sequence[Trial],
+    measure: Measure,
+    unit: str,
+    found: str = "",
+    bounds: tuple[float, float] = WIDEST,
 ) -> Claim:
     """Judge a claim that is made of every model by itself."""
     models = [model for model in MODELS if of_model(trials, model)]
     level = 1 - (1 - LEVEL) / len(models)
     checks = [
-        _above_zero(model, [measure(trial) for trial in of_model(trials, model)], level, unit)
+        _above_zero(
+            model, [measure(trial) for trial in of_model(trials, model)], level, unit, bounds
+        )
         for model in models
     ]
     return judged(text, checks, learned(trials), basis=_basis(trials), found=found)
@@ -85,16 +95,32 @@ def _basis(trials: Sequence[Trial]) -> str:
     return over_texts(len({trial.seed for trial in trials}))
 
 
-def _above_zero(model: str, seeds: Sequence[Numbers], level: float, unit: str) -> Check:
+def _above_zero(
+    model: str,
+    seeds: Sequence[Numbers],
+    level: float,
+    unit: str,
+    bounds: tuple[float, float],
+) -> Check:
     """Check that the mean of a number per text is above 0."""
     values = over_seeds(seeds)
     if len(values) < 2:
         return Check(f"{model}: too few texts that erasure changes", NEITHER, [model])
-    low, high = mean_interval(values.tolist(), level)
+    low, high = _interval(values, level, bounds)
     mean = float(values.mean())
     spread = ", ".join(signed(float(seed[np.isfinite(seed)].mean())) for seed in seeds)
-    line = f"{model}: {signed(mean)} [{signed(low)}, {signed(high)}] {unit} (by seed {spread})"
+    line = f"{model}: {signed(mean)} {bracketed(low, high)} {unit} (by seed {spread})"
     return Check(line, Side(low > 0, high < 0), [model], Estimate(model, mean, low, high))
+
+
+def _interval(values: Numbers, level: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return Student's interval of a mean; of values that are all equal, or one of two, the exact one.
+
+    A share is of such values: Student's would have no width at 0 of n, however small n is.
+    """
+    if len(np.unique(values.round(12))) > 2:
+        return mean_interval(values.tolist(), level)
+    return intervals.of_mean(values, bounds=bounds, tail=(1 - level) / 2)
 
 
 def over_seeds(seeds: Sequence[Numbers]) -> Numbers:
@@ -154,13 +180,14 @@ def _difference(trials: Sequence[Trial], pair: tuple[str, str], times: int) -> C
     name = " against ".join(pair)
     if min(len(without), len(encoded)) < 2:
         return Check(f"{name}: too few texts that erasure changes", NEITHER, pair)
-    interval = stats.ttest_ind(without, encoded, equal_var=False).confidence_interval(
-        1 - (1 - LEVEL) / times
-    )
-    low, high = float(interval.low), float(interval.high)
+    low, high = intervals.NONE
+    if max(np.ptp(without), np.ptp(encoded)) > intervals.ROUNDING:
+        test = stats.ttest_ind(without, encoded, equal_var=False)
+        interval = test.confidence_interval(1 - (1 - LEVEL) / times)
+        low, high = float(interval.low), float(interval.high)
     line = (
         f"{name}: {without.mean():.3f} against {encoded.mean():.3f}, difference "
-        f"{signed(without.mean() - encoded.mean())} [{signed(low)}, {signed(high)}]"
+        f"{signed(without.mean() - encoded.mean())} {bracketed(low, high)}"
     )
     number = Estimate(name, float(without.mean() - encoded.mean()), low, high)
     return Check(line, Side(low > 0, high < 0), pair, number)
