@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 
@@ -35,6 +36,32 @@ def chromium():
         browser = started.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield browser
         browser.close()
+
+
+@contextmanager
+def opening(chromium, *schemes):
+    """Give a function that opens a file at an address; at the end nothing may have been wrong with any page.
+
+    Wrong are errors, dialogs, and requests other than for these files and of these schemes.
+    """
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(60_000)
+    wrong, allowed = [], [*schemes]
+
+    def open_at(path, address=""):
+        allowed.append(f"file://{path}")
+        page = context.new_page()
+        page.on("request", lambda request: wrong.append(request.url))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+        page.goto(f"file://{path}{address}", wait_until="commit")
+        page.locator(".table .body .line").first.wait_for()
+        return page
+
+    yield open_at
+    context.close()
+    assert [x for x in wrong if not x.startswith(tuple(allowed))] == []
 
 
 def until(page, expression, arg=None):

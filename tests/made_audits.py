@@ -11,7 +11,9 @@ from rich.console import Console
 from heedmap.experiments.registry import make_findings
 from heedmap.measures import LN2
 from heedmap.report.card import card
+from heedmap.runs.audit_folder import keep_tables
 from heedmap.runs.audited import Audit
+from heedmap.runs.folder import RunFolder
 from heedmap.settings import RunSettings
 
 EVIL = ["<script>alert(1)</script>", "</script><b>", "[red]markup[/red]", "<!--", "\x1b[31mred"]
@@ -158,3 +160,10 @@ def with_style_attributes(html: str) -> str:
     styled = re.sub(r' data-s="(\d+)"', lambda match: f' style="{rules[match[1]]}"', html)
     assert len(re.findall(' data-s="', html)) == len(re.findall(' style="', styled))
     return styled
+
+
+def put_tables(audit, folder):
+    """Keep an audit's tables in a run folder, as yet without findings; return its path."""
+    RunFolder(folder).write_settings(audit.settings)
+    keep_tables(audit, RunFolder(folder), weights="", files_beside={})
+    return folder

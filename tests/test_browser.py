@@ -2,9 +2,10 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 
 import pytest
-from browsers import address, count, hostile_audit, names, rows_of, until
+from browsers import address, count, hostile_audit, names, opening, rows_of, until
 from browsers import chromium as chromium  # noqa: PLC0414  # the fixture
 from made_audits import make_audit
 
@@ -28,24 +29,9 @@ def file(audit, tmp_path_factory):
 
 @pytest.fixture
 def opened(chromium, file):
-    """Open the report at an address; what is wrong with it is collected, and nothing may be."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(60_000)
-    wrong = []
-
-    def open_at(address=""):
-        page = context.new_page()
-        page.on("request", lambda request: wrong.append(request.url))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-        page.goto(f"file://{file}{address}", wait_until="commit")
-        page.locator(".table .body .line").first.wait_for()
-        return page
-
-    yield open_at
-    context.close()
-    assert [x for x in wrong if not x.startswith(f"file://{file}")] == []
+    """Open the report at an address."""
+    with opening(chromium) as open_at:
+        yield partial(open_at, file)
 
 
 def test_the_table_sorts_by_a_click_and_the_address_restores_it(opened, audit):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from browsers import HOSTILE, address, count, names, rows_of, until
+from browsers import HOSTILE, address, count, names, opening, rows_of, until
 from browsers import chromium as chromium  # noqa: PLC0414  # the fixture
 from made_audits import make_audit
 
@@ -34,25 +34,18 @@ def file(audit, tmp_path_factory):
 
 @pytest.fixture
 def opened(chromium, file):
-    """Open a report at an address; what is wrong with it is collected, and nothing may be."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(60_000)
-    wrong = []
+    """Open a report at an address, and wait for its figures."""
+    with opening(chromium, "blob:") as open_at:
 
-    def open_at(place="", path=file):
-        page = context.new_page()
-        page.on("request", lambda request: wrong.append(request.url))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-        page.goto(f"file://{path}{place}", wait_until="commit")
-        until(page, "[...document.querySelectorAll('.chart')].every(c => c.querySelector('svg'))")
-        until(page, "document.querySelectorAll('.of-texts').length > 0")
-        return page
+        def open_figures(place="", path=file):
+            page = open_at(path, place)
+            until(
+                page, "[...document.querySelectorAll('.chart')].every(c => c.querySelector('svg'))"
+            )
+            until(page, "document.querySelectorAll('.of-texts').length > 0")
+            return page
 
-    yield open_at
-    context.close()
-    assert [x for x in wrong if not x.startswith(("file:", "blob:"))] == []
+        yield open_figures
 
 
 def inside(audit):

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from made_audits import make_audit
+from made_audits import make_audit, put_tables
 from PIL import Image
 from wording import stopped
 
@@ -175,10 +175,7 @@ def test_a_card_without_questions_has_no_table(audit):
 
 @pytest.fixture
 def folder(audit, tmp_path):
-    run = tmp_path / "run"
-    RunFolder(run).write_settings(audit.settings)
-    keep_tables(audit, RunFolder(run), weights="", files_beside={})
-    return run
+    return put_tables(audit, tmp_path / "run")
 
 
 @pytest.mark.parametrize("file_format", FORMATS)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from made_audits import make_audit
+from made_audits import make_audit, put_tables
 from PIL import Image
 from rich.cells import cell_len
 from wording import refused, stopped
@@ -19,9 +19,7 @@ from heedmap.report.charts import PALETTE, Figure, Key
 from heedmap.report.export import DPI, UNIT, WIDTHS, export, render
 from heedmap.report.figures import figures
 from heedmap.report.labelled_charts import ADVANCE, wrapped
-from heedmap.runs.audit_folder import keep_tables
 from heedmap.runs.audited import Audit
-from heedmap.runs.folder import RunFolder
 
 TWO = ("tau-gradient", "adversary")
 INCH = 25.4  # mm
@@ -35,10 +33,7 @@ def audit() -> Audit:
 @pytest.fixture
 def folder(audit, tmp_path):
     """A run folder with the tables of an audit."""
-    run = tmp_path / "run"
-    RunFolder(run).write_settings(audit.settings)
-    keep_tables(audit, RunFolder(run), weights="", files_beside={})
-    return run
+    return put_tables(audit, tmp_path / "run")
 
 
 def draw(figure: Figure, width: float = WIDTHS["column"]) -> str:

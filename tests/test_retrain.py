@@ -500,3 +500,11 @@ def test_the_run_may_stand_before_the_questions(heedmap, tmp_path):
     by_name = heedmap("retrain", "--run", tmp_path / "empty", "necessity")
     assert (by_place.code, by_place.err) == (2, by_name.err)
     assert "expected --run" not in by_place.err
+
+
+def test_a_question_is_one_though_a_folder_has_its_name(heedmap, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "necessity").mkdir()
+    found = heedmap("retrain", "necessity")
+    assert found.code == 2
+    assert "expected --run" in found.err

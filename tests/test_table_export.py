@@ -10,16 +10,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from made_audits import CLASSES, make_audit
+from made_audits import CLASSES, make_audit, put_tables
 from tiny_audits import KINDS, tiny_audit
 from wording import refused, stopped
 
 import heedmap as hm
 from heedmap.report.exported_tables import exported_tables
 from heedmap.report.token_maps import PLACES, token_maps
-from heedmap.runs.audit_folder import keep_tables
 from heedmap.runs.audited import Audit
-from heedmap.runs.folder import RunFolder
 
 FORMATS = ("csv", "jsonl", "parquet")
 OWN = {"about", "findings", "by_class", "maps", "columns"}
@@ -38,10 +36,7 @@ def tiny() -> Audit:
 @pytest.fixture
 def folder(audit, tmp_path):
     """A run folder with the tables of an audit."""
-    run = tmp_path / "run"
-    RunFolder(run).write_settings(audit.settings)
-    keep_tables(audit, RunFolder(run), weights="", files_beside={})
-    return run
+    return put_tables(audit, tmp_path / "run")
 
 
 def changed(audit, **columns):
@@ -159,6 +154,14 @@ def test_texts_have_their_ids_and_classes_their_names(audit, tmp_path):
     assert [row["id"] for row in gradient] == [row["key"] for row in table]
     by_class = rows_of(tmp_path / "by_class.jsonl")
     assert {row["class"] for row in by_class} == set(CLASSES[:2])
+
+
+def test_numbers_per_class_keep_their_unit(tiny):
+    said = exported_tables(tiny)["columns"].to_pylist()
+    ranges = {(row["table"], row["column"]): row["range"] for row in said}
+    for name in tiny.classes:
+        assert ranges["tables/instances", f"probabilities: {name}"] == "0 to 1"
+        assert ranges["tables/relevance", f"bias: {name}"] == "logits"
 
 
 def test_a_text_without_a_label_and_an_audit_of_one_class(audit, tmp_path):

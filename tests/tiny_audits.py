@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from made_audits import put_tables
 from making import SETTINGS
 from tiny_transformers import tiny_classifier
 
@@ -16,7 +17,7 @@ from heedmap.files.table_folder import TableFolder
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
-from heedmap.runs.audit_folder import conclude, keep_tables, put_about
+from heedmap.runs.audit_folder import conclude, put_about
 from heedmap.runs.audited import Audit
 from heedmap.runs.folder import RunFolder
 from heedmap.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
@@ -82,9 +83,8 @@ def told(text):
 @pytest.fixture
 def folder(tmp_path):
     """A run folder with an audit of texts."""
-    audit, run = tiny_audit("own"), RunFolder(tmp_path / "run")
-    run.write_settings(audit.settings)
-    keep_tables(audit, run, weights="", files_beside={})
+    audit = tiny_audit("own")
+    run = RunFolder(put_tables(audit, tmp_path / "run"))
     put_about(audit, _tables(audit, run), "")
     conclude(audit, run)
     return run.path

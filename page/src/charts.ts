@@ -1,5 +1,5 @@
 // Draw the figures with Vega: in the page's colours, and again when the system switches to dark or light.
-import { chartConfig, pageColours } from "./colours.ts";
+import { embedOptions, pageColours } from "./colours.ts";
 import { offerDownloads } from "./downloads.ts";
 import type { Specification } from "./specification.ts";
 import type { Embedded, View } from "./vega.ts";
@@ -35,14 +35,7 @@ class Chart {
   }
 
   async draw(): Promise<void> {
-    const options = {
-      ast: true, // without eval, which the page's policy forbids
-      actions: false,
-      renderer: "svg" as const,
-      defaultStyle: false, // the page's own styles have what Vega would insert, which the policy forbids too
-      config: chartConfig(pageColours(), "transparent"),
-      tooltip: { disableDefaultStyle: true },
-    };
+    const options = embedOptions(pageColours(), "transparent", { disableDefaultStyle: true });
     this.#embedded?.finalize();
     try {
       this.#embedded = await window.vegaEmbed(this.#place, this.#spec, options);

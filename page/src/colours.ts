@@ -1,4 +1,5 @@
-// The colours of the figures: the page's own, or the light ones of a file.
+// The colours of the figures, the page's own or the light ones of a file, and how Vega draws in them.
+import type { EmbedOptions } from "./vega.ts";
 
 export interface Colours {
   page: string;
@@ -24,8 +25,23 @@ export function pageColours(): Colours {
   return { ...LIGHT, ...(Object.fromEntries(named) as Partial<Colours>) };
 }
 
-/** Vega's settings of all figures. */
-export function chartConfig(colours: Readonly<Colours>, background: string): object {
+/** How Vega draws a figure in these colours. */
+export function embedOptions(
+  colours: Readonly<Colours>,
+  background: string,
+  tooltip: EmbedOptions["tooltip"],
+): EmbedOptions {
+  return {
+    ast: true, // without eval, which the page's policy forbids
+    actions: false,
+    renderer: "svg",
+    defaultStyle: false, // the page's own styles have what Vega would insert, which the policy forbids too
+    config: chartConfig(colours, background),
+    tooltip,
+  };
+}
+
+function chartConfig(colours: Readonly<Colours>, background: string): object {
   return {
     background,
     font: "system-ui, sans-serif",

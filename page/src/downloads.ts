@@ -1,5 +1,5 @@
 // The buttons under a figure: what is drawn as SVG, in the light colours, and as CSV.
-import { chartConfig, LIGHT } from "./colours.ts";
+import { embedOptions, LIGHT } from "./colours.ts";
 import { drawnTable, toCsv } from "./csv.ts";
 import { element } from "./elements.ts";
 import { framed, type Entry } from "./framed_svg.ts";
@@ -33,14 +33,7 @@ export function offerDownloads(
 }
 
 async function drawnSvg(figure: HTMLElement, place: HTMLElement, spec: Specification): Promise<string> {
-  const options = {
-    ast: true,
-    actions: false,
-    renderer: "svg" as const,
-    defaultStyle: false,
-    config: chartConfig(LIGHT, LIGHT.page),
-    tooltip: false,
-  };
+  const options = embedOptions(LIGHT, LIGHT.page, false);
   const width = Math.max(200, place.clientWidth - 60); // Vega adds the axis, which the container's width contains
   const { view, finalize } = await window.vegaEmbed(element("div"), { ...spec, width }, options);
   const drawn = await view.toSVG();

@@ -1,4 +1,5 @@
 // One text: all its maps as bars under its words, on one axis, with the numbers of the word in focus.
+import { moved } from "./arrow_keys.ts";
 import { chip, element, fixed, visible } from "./elements.ts";
 import type { Index, TextMap } from "./payload.ts";
 import { rightness } from "./selection.ts";
@@ -156,18 +157,11 @@ class MapGroup {
   }
 
   #onKey(event: KeyboardEvent): void {
-    const last = this.#tokens.length - 1;
-    const moves: Record<string, number> = {
-      ArrowRight: this.#focus + 1,
-      ArrowLeft: this.#focus - 1,
-      Home: 0,
-      End: last,
-    };
-    const place = moves[event.key];
-    if (place === undefined || !(event.target instanceof HTMLElement) || event.target.tagName !== "TH") return;
+    const place = moved(event.key, this.#focus, this.#tokens.length - 1);
+    if (place === null || !(event.target instanceof HTMLElement) || event.target.tagName !== "TH") return;
     event.preventDefault();
     this.#head(this.#focus)?.setAttribute("tabindex", "-1");
-    this.#focus = Math.max(0, Math.min(place, last));
+    this.#focus = place;
     this.#head(this.#focus)?.setAttribute("tabindex", "0");
     this.#head(this.#focus)?.focus();
   }

@@ -1,4 +1,5 @@
 // Two runs' maps of one text: how far they are apart, and what is said of it.
+import { tvd } from "./prediction.ts";
 
 /** What a run read of a text; it has no tokens where it read the text in several windows. */
 export interface Reading {
@@ -39,7 +40,7 @@ export function shares(reading: Reading | null | undefined): number[] | null {
 export function distance(first: Reading | null | undefined, second: Reading | null | undefined): number | null {
   const [p, q] = [shares(first), shares(second)];
   if (p === null || q === null || p.length < 2 || !sameTokens(first, second)) return null;
-  return p.reduce((total, share, i) => total + Math.abs(share - (q[i] ?? 0)), 0) / 2;
+  return tvd(p, q);
 }
 
 /** One sentence on how two maps of a text differ, or why they are not compared. */

@@ -1,4 +1,5 @@
 // The words of a text as a row of buttons, each with a bar for its weight; one of them is chosen.
+import { moved } from "./arrow_keys.ts";
 import { element, fixed } from "./elements.ts";
 
 export class WordStrip {
@@ -25,17 +26,10 @@ export class WordStrip {
       if (word !== null) choose(Number(word.dataset.place));
     });
     this.root.addEventListener("keydown", (event) => {
-      const last = tokens.length - 1;
-      const moves: Record<string, number> = {
-        ArrowRight: this.#chosen + 1,
-        ArrowLeft: this.#chosen - 1,
-        Home: 0,
-        End: last,
-      };
-      const place = moves[event.key];
-      if (place === undefined) return;
+      const place = moved(event.key, this.#chosen, tokens.length - 1);
+      if (place === null) return;
       event.preventDefault();
-      choose(Math.max(0, Math.min(place, last)));
+      choose(place);
       this.#words[this.#chosen]?.focus();
     });
   }

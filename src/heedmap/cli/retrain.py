@@ -49,7 +49,8 @@ def retrain_command(
 
     What it will take is said first. A command that was stopped goes on when it is given again.
     """
-    if run is None and names and Path(names[0]).is_dir():
+    questions = summaries(retraining=True)  # whose name may be that of a folder, too
+    if run is None and names and names[0] not in questions and Path(names[0]).is_dir():
         run, names = Path(names[0]), names[1:]
     if run is None:
         raise InputError(

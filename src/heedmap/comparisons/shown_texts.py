@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from heedmap.comparisons.map_differences import MapDifferences, Maps, TextMap
@@ -14,10 +13,10 @@ from heedmap.comparisons.same_texts import TextIds
 from heedmap.comparisons.sources import NamedAudit
 from heedmap.data.text_names import text_name
 from heedmap.experiments.generators import named_generator
+from heedmap.experiments.rounding import significant
 
 MOST_TEXTS = 500  # on the page; of more, the extremes and a random sample of the others
 EXTREMES = 25  # texts of each pair of runs on which the maps differ most, which are always there
-DIGITS = 4  # significant ones of a weight
 
 
 @dataclass(frozen=True)
@@ -112,9 +111,5 @@ def _reading(
     }
     if heat_map is not None:
         tokens, weights = heat_map
-        reading |= {"tokens": [*tokens], "weights": [_rounded(weight) for weight in weights]}
+        reading |= {"tokens": [*tokens], "weights": [significant(weight) for weight in weights]}
     return reading
-
-
-def _rounded(weight: float) -> float | None:
-    return float(f"{weight:.{DIGITS}g}") if np.isfinite(weight) else None

@@ -35,3 +35,12 @@ def told_apart(a: float, b: float) -> tuple[str, str]:
             f"{b:z.{digits}g}".replace("-", "−"),
         )
     return formatted
+
+
+def significant(x: float | None, digits: int = 4) -> float | None:
+    """Round to so many significant digits, more than a page shows; None where undefined.
+
+    >>> significant(0.123456), significant(123456.0, 2), significant(float("nan")), significant(None)
+    (0.1235, 120000.0, None, None)
+    """
+    return None if x is None or not math.isfinite(x) else float(f"{x:.{digits}g}")

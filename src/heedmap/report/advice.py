@@ -3,7 +3,7 @@
 Nothing here is judged anew: the rule has answered, and every step follows from its numbers.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -78,13 +78,12 @@ def next_steps(audit: AuditResult, line: BottomLine, rates: Rates) -> list[Step]
         return [Step(_for_skill(audit, skill, main), (_question("skill"),))]
     if "highlights" not in tables:
         return [Step(main)]
-    numbers, t = map_numbers(texts_of(tables)), rates.thresholds
+    numbers, t, misses = map_numbers(texts_of(tables)), rates.thresholds, _missed(audit)
     if line.answer == "yes":
-        misses = _missed(audit)
         look = " Look first at those in which it misses deciding words." if misses else ""
         steps = [Step(f"You may show the map with texts like these.{look}", tuple(misses))]
     else:
-        steps = [Step(main + _texts_for_classes(line, numbers), tuple(_evidence(audit)))]
+        steps = [Step(main + _texts_for_classes(line, numbers), tuple(_evidence(audit, misses)))]
     steps += _failing_classes(audit, numbers, t)
     steps += _texts_for_the_rule(line, numbers, t)
     if line.answer != "cannot tell":
@@ -111,7 +110,7 @@ def _missed(audit: AuditResult) -> list[Evidence]:
     ]
 
 
-def _evidence(audit: AuditResult) -> list[Evidence]:
+def _evidence(audit: AuditResult, misses: Sequence[Evidence]) -> list[Evidence]:
     """Return where it is shown that the map has no yes: the two questions that decide, and the texts."""
     asked = {finding.key: finding for finding in audit.findings if finding.level != "for"}
     words = {"needed": "are the words needed", "sufficient": "do they suffice"}
@@ -120,7 +119,7 @@ def _evidence(audit: AuditResult) -> list[Evidence]:
         for key, asks in words.items()
         if key in asked
     ]
-    return [*questions, *_missed(audit)]
+    return [*questions, *misses]
 
 
 def _failing_classes(audit: AuditResult, numbers: MapNumbers, t: Thresholds) -> list[Step]:

@@ -104,11 +104,12 @@ def _column(
         ]
         yield said, pa.array(lists, pa.list_(pa.string()))
     elif said.range.startswith(PER_CLASS):
-        lists = values.to_pylist()
+        lists, span = values.to_pylist(), said.range.removeprefix(PER_CLASS).lstrip(", ")
+        span = "0 to 1" if span == "sums to 1" else span
         for number, name in enumerate(classes):
             numbers = [None if one_text is None else one_text[number] for one_text in lists]
             yield (
-                Column(f"{field.name}: {name}", "0 to 1", f"{said.meaning}, for this class"),
+                Column(f"{field.name}: {name}", span, f"{said.meaning}, for this class"),
                 pa.array(numbers, field.type.value_type),
             )
     else:

@@ -20,7 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.data.text_names import text_name
-from heedmap.experiments.registry import Experiment, HeatMap, Row, registered
+from heedmap.experiments.registry import HeatMap, Row, registered
+from heedmap.experiments.rounding import significant
 from heedmap.experiments.text_levels import text_levels
 from heedmap.report.examples import Example
 from heedmap.report.fact_meanings import meaning_of
@@ -149,12 +150,12 @@ def _pack(
         ],
         **_texts(whole.tables, rows),
         # With more digits: many texts have nearly 1, and are sorted by it.
-        "confidence": [_rounded(max(p), digits=7) for p in confidence.to_pylist()],
+        "confidence": [significant(max(p), 7) for p in confidence.to_pylist()],
         "facts": [
             {
                 "name": name,
                 "meaning": meaning_of(name),
-                "values": [_rounded(row_facts[row].get(name)) for row in rows],
+                "values": [significant(row_facts[row].get(name)) for row in rows],
             }
             for name in _names(row_facts)
         ],
@@ -205,7 +206,7 @@ def _texts(tables: Mapping[str, pa.Table], rows: Sequence[int]) -> dict[str, Any
         "label": labels,
         "predicted": instances["predicted"].to_pylist(),
         "expected": [
-            None if label is None else _rounded(p[label])
+            None if label is None else significant(p[label])
             for label, p in zip(labels, probabilities, strict=True)
         ],
         "level": None if levels is None else [levels[row] for row in rows],
@@ -221,24 +222,16 @@ def _facts(tables: _Tables, row: int) -> dict[str, float]:
     return {
         name: float(value)
         for experiment in tables.experiments
-        if experiment.facts is not _DEFAULT_FACTS
         for name, value in experiment.facts(of_text)
         if value is not None and math.isfinite(value)
     }
-
-
-_DEFAULT_FACTS = Experiment.__dataclass_fields__["facts"].default
-_DEFAULT_MAPS = Experiment.__dataclass_fields__["heat_maps"].default
 
 
 def _maps(tables: _Tables, row: int) -> dict[str, HeatMap]:
     """Return a text's maps by name, attention first, then what it is compared with, and people's marks."""
     of_text: Row = _Rows(tables, row)
     maps = [
-        heat_map
-        for experiment in tables.experiments
-        if experiment.heat_maps is not _DEFAULT_MAPS
-        for heat_map in experiment.heat_maps(of_text)
+        heat_map for experiment in tables.experiments for heat_map in experiment.heat_maps(of_text)
     ]
     maps.sort(key=lambda heat_map: heat_map.kind != "attention")
     return {heat_map.name: heat_map for heat_map in maps} | _marks(of_text["instances"])
@@ -298,11 +291,6 @@ def _signed(heat_map: HeatMap | None) -> NDArray[np.float64] | None:
 
 def _packed(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content, 9)).decode()
-
-
-def _rounded(value: float | None, digits: int = 4) -> float | None:
-    """Round to so many significant digits, more than a page shows."""
-    return None if value is None else float(f"{value:.{digits}g}")
 
 
 def _floats(values: Sequence[float | None]) -> NDArray[np.float64]:

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.questions.relevance import MOST_CLASSES
-from heedmap.experiments.registry import Experiment, Row, registered
+from heedmap.experiments.registry import Row, registered
+from heedmap.experiments.rounding import significant
 from heedmap.report.anonymous import is_anonymous
 from heedmap.report.wording import derived, query_name
 from heedmap.settings import TransformerSettings
 
 STEP = 2.0**-22  # of relevance: finer than float32 from 4 on, and the same for every word
 LARGEST = 2**31 - 1
-_DEFAULT = Experiment.__dataclass_fields__["interventions"].default
 
 
 def reason(audit: AuditResult) -> str:
@@ -128,23 +128,17 @@ def _tried(of_texts: Sequence[Row]) -> list[dict[str, Any]]:
     columns: dict[str, dict[str, list[float | None]]] = {}
     for place, row in enumerate(of_texts):
         for name in row:
-            if registered()[name].interventions is _DEFAULT:
-                continue
             for done in registered()[name].interventions(row):
                 column = columns.setdefault(
                     done.name, {k: [None] * len(of_texts) for k in ("tvd", "changed")}
                 )
-                column["tvd"][place] = _known(done.tvd)
-                column["changed"][place] = _known(done.changed)
+                column["tvd"][place] = significant(done.tvd)
+                column["changed"][place] = significant(done.changed)
     return [
         {"name": name, **column}
         for name, column in columns.items()
         if any(value is not None for values in column.values() for value in values)
     ]
-
-
-def _known(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(f"{value:.4g}")
 
 
 def _smallest(tables: Mapping[str, pa.Table], rows: Sequence[int]) -> dict[str, Any] | None:
