@@ -34,6 +34,10 @@ BEGINS: dict[Answer, str] = {
     "cannot tell": "This audit cannot tell whether this map shows what the model's answer rests on",
 }
 ONE_TRAINING = "This holds for this training; other seeds were not tried."
+NO_RATES = (  # how sure the answer about a variant is
+    "not known: the rule was tried on models that were trained to predict and nothing else, and on none like "
+    "this one."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,12 +91,6 @@ class BottomLine:
         """Return it as JSON values."""
         lists = {name: list(getattr(self, name)) for name in ("measured", "classes", "not_tested")}
         return {**asdict(self), "sentence": self.sentence, **lists}
-
-
-NO_RATES = (
-    "not known, for the rule was tried on models trained to predict alone, and on none like this one, "
-    "whose weights were trained against or given by another model."
-)
 
 
 def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
