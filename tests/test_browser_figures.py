@@ -82,6 +82,7 @@ def opacities(page, figure):
 
 
 def downloaded(page, figure, kind):
+    page.wait_for_timeout(110)  # Chromium drops a page's eleventh download within a second
     page.locator(figure).scroll_into_view_if_needed()
     with page.expect_download() as download:
         page.locator(f"{figure} .downloads").get_by_role("button", name=f"Download {kind}").click()
