@@ -45,6 +45,14 @@ class TableMaker(Protocol):
     def variants(self) -> object | None:
         """Return what lists the further trainings; None if it takes none."""
 
+    @property
+    def applies(self) -> Callable[[Model, Split], bool]:
+        """Return the function that says whether the experiment applies to a model and texts."""
+
+    @property
+    def in_chunks(self) -> bool:
+        """Return whether it asks each text by itself, so that some texts can be asked without the others."""
+
 
 class AuditContext:
     """Tables by name, computed on first use and kept in `folder` if there is one.
@@ -55,7 +63,8 @@ class AuditContext:
     same model from other trainings, if there are any. `retraining` trains further models for the experiments
     in `requested`, whose tables are made anew: what is trained is kept. `recorded` is what was recorded while
     the model was trained, if anything was. `first_row`: the texts are those from this row on of an audit, and
-    draw the random numbers that they have there.
+    draw the random numbers that they have there. `whole`: the texts of that audit, where these are one of its
+    chunks: samples are drawn from all of them.
     """
 
     def __init__(
@@ -70,9 +79,10 @@ class AuditContext:
         requested: Collection[str] = (),
         recorded: pa.Table | None = None,
         first_row: int = 0,
+        whole: Split | None = None,
     ) -> None:
         self.model = model
-        self._first_row = first_row
+        self._first_row, self._whole = first_row, whole
         self.recorded = recorded
         self.other_seeds = other_seeds
         self.retraining, self._requested = retraining, requested
@@ -101,14 +111,17 @@ class AuditContext:
                         f"the table {name} of this run was changed or damaged, and takes further trainings to "
                         f"make again: run `heedmap retrain {name} --run RUN`"
                     )
-                with step(name):
-                    table = (
-                        self.experiments[name].run(self).replace_schema_metadata(self._metadata())
-                    )
-                    if self.folder is not None:
-                        self.folder.keep(name, table)
+                table = self._make(name)
             self._tables[name] = table
         return self._tables[name]
+
+    def _make(self, name: str) -> pa.Table:
+        """Compute a table, and keep it."""
+        with step(name):
+            table = self.experiments[name].run(self).replace_schema_metadata(self._metadata())
+            if self.folder is not None:
+                self.folder.keep(name, table)
+        return table
 
     def _metadata(self) -> dict[str, str]:
         """Return what a table's rounding depends on. Kept per table: it may change when an audit resumes."""
@@ -174,8 +187,15 @@ class AuditContext:
         return self.split.texts
 
     def sample(self, name: str, count: int) -> NDArray[np.int64]:
-        """Return the rows of a seeded sample of at most `count` texts, in order."""
-        return self.split.drawn(self.generator(name), count)
+        """Return the rows of a seeded sample of at most `count` texts, in order.
+
+        Of a chunk these are its rows of the sample of all texts.
+        """
+        if self._whole is None:
+            return self.split.drawn(self.generator(name), count)
+        rows = self._whole.drawn(named_generator(self.settings.seed, name), count)
+        last_row = self._first_row + len(self.split)
+        return rows[(rows >= self._first_row) & (rows < last_row)] - self._first_row
 
     @cached_property
     def batches(self) -> list[Batch]:
@@ -220,8 +240,12 @@ class AuditContext:
         return named_generator(self.settings.seed, name, self._first_row + row)
 
     def generator(self, name: str) -> np.random.Generator:
-        """Return the generator of one experiment, independent of the other experiments."""
-        return named_generator(self.settings.seed, name)
+        """Return the generator of one experiment, independent of the other experiments.
+
+        Chunks draw other numbers; the first one draws those of an audit without chunks.
+        """
+        number = () if self._whole is None or self._first_row == 0 else (self._first_row,)
+        return named_generator(self.settings.seed, name, *number)
 
 
 def _for_torch(generator: np.random.Generator) -> torch.Generator:

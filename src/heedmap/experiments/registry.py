@@ -84,6 +84,8 @@ class Experiment:
         variants: the further trainings that it compares. Such an experiment is run only if it is asked for.
         recorded: whether it reads what was recorded in the training; it is run only if something was.
         compares: whether it asks the same of other trainings; it is run only if there are any.
+        in_chunks: whether it asks each text by itself, but for `AuditContext.sample`: of many texts it is then
+            asked chunk by chunk (`heedmap.experiments.chunks`), else of all of them together.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Experiment:
     variants: Callable[[Retraining], list[Variant]] | None = None
     recorded: bool = False
     compares: bool = False
+    in_chunks: bool = False
 
 
 @cache

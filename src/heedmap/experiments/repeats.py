@@ -1,23 +1,37 @@
 """Which texts are the same? A text that occurs twice is no second observation."""
 
+import hashlib
+import json
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments.generators import named_generator
 
+READ = 10_000  # texts that are read at a time
+
 
 def text_numbers(instances: pa.Table) -> NDArray[np.int64]:
     """Number the distinct texts, by tokens and query: one number per row, the same for the same text.
 
-    Without tokens every row is a text of its own.
+    Without tokens every row is a text of its own. Texts are compared by hashes of 128 bits, so that those of a
+    large audit are never in memory together.
     """
     names = [name for name in ("tokens", "query") if name in instances.column_names]
     if "tokens" not in names:
         return np.arange(instances.num_rows)
-    numbers: dict[object, int] = {}
-    rows = zip(*(map(tuple, instances[name].to_pylist()) for name in names), strict=True)
-    return np.array([numbers.setdefault(row, len(numbers)) for row in rows], dtype=np.int64)
+    hashes = np.zeros(instances.num_rows, dtype="V16")
+    row = 0
+    for batch in instances.select(names).to_batches(max_chunksize=READ):
+        for texts in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            content = json.dumps(texts).encode()
+            hashes[row] = hashlib.blake2b(content, digest_size=16).digest()
+            row += 1
+    _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
+    in_order = np.empty(len(first), dtype=np.int64)  # of their first occurrences
+    in_order[np.argsort(first)] = np.arange(len(first))
+    return in_order[number]
 
 
 def first_half(texts: NDArray[np.int64], seed: int) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -192,6 +192,24 @@ class Manifest:
             self.change(lambda listing: listing.settle(name))
         else:
             write_atomically(self.root / name, data)
+
+    def write_stream(self, path: Path, write: Callable[[BinaryIO], None]) -> None:
+        """List a file and write it, where the whole of it would be too large for the memory.
+
+        `write` writes into the open file that it is given.
+
+        Raises:
+            InputError: as `write`.
+        """
+        name = self._name(path)
+        with replacing(path) as file:
+            write(file)
+            file.flush()
+            written = File.at(partial_of(path))
+            assert written is not None
+            is_replaced = self.claim({name: written})
+        if is_replaced:
+            self.change(lambda listing: listing.settle(name))
 
     def claim(self, files: dict[str, File]) -> bool:
         """List files that are about to be written, and return whether any replaces another version.

@@ -4,23 +4,37 @@ The run's manifest lists the files with their hashes, and the identity (`identit
 computed from. A file that is not listed, or has another hash, counts as missing.
 """
 
+from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 
 import pyarrow as pa
 
 from heedmap.files.manifest import File, Listing, Manifest
 from heedmap.files.reading import read_bytes
-from heedmap.files.tables import parquet, read_table
+from heedmap.files.tables import mapped_table, parquet, read_table, row_groups
+
+LARGE = 1 << 26  # bytes of a file from which on a table is not held in memory
 
 
 class TableFolder:
-    """The files that an audit of this identity has written so far; `folder` is `tables/` of a run."""
+    """The files that an audit of this identity has written so far.
+
+    `root` is `tables/` of a run, `folder` where the files stand: there, or in a folder of it (see `part`).
+    """
 
     def __init__(self, folder: Path, identity: str) -> None:
-        self.folder, self.identity = folder, identity
+        self.root = self.folder = folder
+        self.identity = identity
         self.manifest = Manifest(folder.parent)
         tables = listed(folder)
         self._files = {} if tables is None or tables[0] != identity else tables[1]
+
+    def part(self, name: str) -> "TableFolder":
+        """Return a folder in this one, for tables of some of the texts; one manifest lists both's files."""
+        part = copy(self)
+        part.folder = self.folder / name
+        return part
 
     def get(self, name: str) -> bytes | None:
         """Read a file; None if it is missing or not the one that was written."""
@@ -28,37 +42,71 @@ class TableFolder:
             content = read_bytes(self.folder / name)
         except OSError:
             return None
-        return content if self._files.get(name) == File.of(content).sha256 else None
+        return content if self._hash_of(name) == File.of(content).sha256 else None
 
     def put(self, name: str, content: bytes) -> None:
         """List a file in the manifest and write it."""
-
-        def take(listing: Listing) -> None:
-            listing.tables = self.identity
-
-        if self.manifest.load().tables != self.identity:
-            self.manifest.change(take)
+        self._claim()
         self.manifest.write(self.folder / name, content)
-        self._files[name] = File.of(content).sha256
+        self._files[self._listed_name(name)] = File.of(content).sha256
 
     def table(self, name: str) -> pa.Table | None:
-        """Read a table; None if it is missing.
+        """Read a table; None if it is missing. Of a LARGE file the values are read when they are asked for.
 
         Raises:
             InputError: the file is not a table.
         """
-        content = self.get(f"{name}.parquet")
-        if content is None:
-            return None
-        return read_table(self.folder / f"{name}.parquet", content)
+        path = self.folder / f"{name}.parquet"
+        if self._is_large(path):
+            file = File.at(path)
+            is_ours = file is not None and self._hash_of(path.name) == file.sha256
+            return mapped_table(path) if is_ours else None
+        content = self.get(path.name)
+        return None if content is None else read_table(path, content)
 
     def keep(self, name: str, content: pa.Table) -> None:
         """Write a table; the same table gives the same bytes."""
         self.put(f"{name}.parquet", parquet(content))
 
+    def keep_parts(self, name: str, parts: Iterator[pa.Table]) -> None:
+        """Write a table part by part, each a group of rows; the same parts give the same bytes."""
+        self._claim()
+        path = self.folder / f"{name}.parquet"
+        self.manifest.write_stream(path, lambda file: row_groups(file, parts))
+        written = File.at(path)
+        assert written is not None
+        self._files[self._listed_name(path.name)] = written.sha256
+
     def holds(self, file: str) -> bool:
         """Return whether a file is listed and exists."""
-        return file in self._files and (self.folder / file).is_file()
+        return self._hash_of(file) is not None and (self.folder / file).is_file()
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a folder with its files."""
+        listed_name = self._listed_name(name)
+        self.manifest.remove(f"{self.root.name}/{listed_name}")
+        for file in [f for f in self._files if f == listed_name or f.startswith(f"{listed_name}/")]:
+            del self._files[file]
+
+    def _claim(self) -> None:
+        def take(listing: Listing) -> None:
+            listing.tables = self.identity
+
+        if self.manifest.load().tables != self.identity:
+            self.manifest.change(take)
+
+    def _listed_name(self, name: str) -> str:
+        return (self.folder / name).relative_to(self.root).as_posix()
+
+    def _hash_of(self, name: str) -> str | None:
+        return self._files.get(self._listed_name(name))
+
+    @staticmethod
+    def _is_large(path: Path) -> bool:
+        try:
+            return path.stat().st_size > LARGE
+        except OSError:
+            return False
 
 
 def listed(folder: Path) -> tuple[str, dict[str, str]] | None:

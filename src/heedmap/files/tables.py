@@ -1,8 +1,11 @@
 """Tables of results: Arrow columns, one row per instance, a list for numbers per token."""
 
 import io
-from collections.abc import Mapping, Sequence
+import mmap
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +67,18 @@ def padded(
     return blocks
 
 
+def rows_of(content: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
+    """Take rows, in ascending order, group by group of a table that is not in memory."""
+    groups, start = [], 0
+    for batch in content.to_batches():
+        end = start + batch.num_rows
+        inside = rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)] - start
+        if len(inside):
+            groups.append(batch.take(pa.array(inside)))
+        start = end
+    return pa.Table.from_batches(groups, content.schema)
+
+
 def table(columns: Mapping[str, object]) -> pa.Table:
     """Make a table from columns of numbers, tensors, lists or Arrow arrays."""
     arrays = {
@@ -80,6 +95,36 @@ def parquet(content: pa.Table) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(content, buffer, compression="zstd")
     return buffer.getvalue()
+
+
+def row_groups(file: BinaryIO, parts: Iterator[pa.Table]) -> None:
+    """Write a Parquet file of at least one part, each as a group of rows, with one part in memory at a time."""
+    first = next(parts)
+    with pq.ParquetWriter(file, first.schema, compression="zstd") as writer:
+        writer.write_table(first, row_group_size=max(1, first.num_rows))
+        for part in parts:
+            writer.write_table(part.cast(first.schema), row_group_size=max(1, part.num_rows))
+
+
+def mapped_table(path: Path) -> pa.Table:
+    """Read a Parquet file into a temporary file that is mapped: the memory holds what is being read of it.
+
+    The temporary file, in the system's folder for such files, has no name, and is gone with the table.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    try:
+        with path.open("rb") as source, tempfile.TemporaryFile() as file:
+            groups = pq.ParquetFile(source)
+            with pa.ipc.new_file(file, groups.schema_arrow) as writer:
+                for batch in groups.iter_batches(batch_size=10_000):
+                    writer.write_batch(batch)
+            file.flush()
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _damaged(path, error) from error
 
 
 def write_table(path: Path, content: pa.Table) -> None:
@@ -101,7 +146,11 @@ def read_table(path: Path, content: bytes | None = None) -> pa.Table:
     except manifest.ChangedError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: damaged ({str(error).splitlines()[0]}); delete it and run the command "
-            "that made it again"
-        ) from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    reason = (str(error).splitlines() or [""])[0]
+    return InputError(
+        f"{path}: damaged ({reason}); delete it and run the command that made it again"
+    )

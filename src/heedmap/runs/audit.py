@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from heedmap.errors import InputError, KindError
 from heedmap.experiments import cost
+from heedmap.experiments.chunks import ChunkedContext, takes_chunks
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.notes import far_from_default, note_texts
 from heedmap.experiments.rates import FILE as RATES
@@ -129,9 +130,11 @@ def audit_as(
         if folder is not None:
             weights = weights_of(run.model, run.settings)
             tables = claim_audit(folder, settings, weights, run.model.classes, overwrite)
-        evidence = AuditContext(
+        texts = audited_split(run.corpus, audit_settings)
+        context = ChunkedContext if takes_chunks(run.model, texts) else AuditContext
+        evidence = context(
             run.model,
-            audited_split(run.corpus, audit_settings),
+            texts,
             audit_settings,
             registered(),
             tables,
@@ -167,7 +170,8 @@ def _answer(
     is_long = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
     if is_long and (text := cost.forecast(costs)) is not None:
         note(f"The experiments will take {text}.")
-    _plan([name for name in names if not evidence.is_kept(name)], costs | trainings)
+    missing = [name for name in names if not evidence.is_kept(name)]
+    _plan(evidence, {name: max(MOMENT, (costs | trainings).get(name, 0.0)) for name in missing})
     tables = {name: evidence.table(name) for name in names}
     facts: dict[str, object] = {
         "test_texts": whole.whole_texts,
@@ -195,9 +199,10 @@ def _answer(
     )
 
 
-def _plan(names: list[str], costs: dict[str, float]) -> None:
+def _plan(evidence: AuditContext, costs: dict[str, float]) -> None:
     """Plan the bar: every step takes its forecast, or a moment."""
-    weights = {name: max(MOMENT, costs.get(name, 0.0)) for name in [*names, "report"]}
+    steps = evidence.planned(costs) if isinstance(evidence, ChunkedContext) else costs
+    weights = {**steps, "report": MOMENT}
     plan(weights, sum(weights.values()))
 
 

@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments.methods.importance_measures import COMPLETENESS_TOLERANCE, MEASURE_NAMES
+from heedmap.experiments.repeats import READ
 from heedmap.experiments.results import Results, does, percent
+from heedmap.files.tables import rows_of
 
 FACTOR = 3  # between the largest and the smallest number, from which it is said
 FEWEST = 5  # texts that all measures have
@@ -79,14 +82,16 @@ def _spread(results: Results, is_compared: Used, largest: str, smallest: str) ->
 
 def _saturated(results: Results, is_compared: Used) -> Iterator[str]:
     """Say that predictions are so sure, or their evidence so redundant, that no word's absence shows."""
-    importance = results.tables["leave_one_out"]["importance"].to_pylist()
-    probabilities = results.tables["instances"]["probabilities"].to_pylist()
     rows = np.flatnonzero(is_compared)
+    importance, probabilities = (
+        _lists(results.tables[table], column, rows)
+        for table, column in (("leave_one_out", "importance"), ("instances", "probabilities"))
+    )
     # Of a text in windows, one of a single word has no number.
-    still = float(np.mean([np.fmax.reduce(importance[row]) < SMALL for row in rows]))
+    still = float(np.mean([np.fmax.reduce(sizes) < SMALL for sizes in importance]))
     if still < NOTABLE:
         return
-    sure = float(np.mean([max(probabilities[row]) >= SURE for row in rows]))
+    sure = float(np.mean([max(shares) >= SURE for shares in probabilities]))
     saturated = f" ({percent(sure)} are saturated, from {SURE:g})" if sure >= NOTABLE else ""
     yield (
         f"in {percent(still)} of the texts no word's absence changes the prediction by {SMALL:g}{saturated}, "
@@ -99,16 +104,22 @@ def _of_either_sign(results: Results, is_compared: Used) -> Iterator[str]:
     table = results.tables["leave_one_out"]
     if "signed" not in table.column_names:
         return
-    importance, signed = table["importance"].to_pylist(), table["signed"].to_pylist()
+    rows = np.flatnonzero(is_compared)
+    lists = zip(*(_lists(table, name, rows) for name in ("importance", "signed")), strict=True)
     shares = []
-    for row in np.flatnonzero(is_compared):
-        sizes, changes = np.array(importance[row]), np.array(signed[row])
+    for sizes, changes in ((np.array(x), np.array(y)) for x, y in lists):
         shares.append(float(sizes[changes < 0].sum() / sizes.sum()))
     if np.mean(shares) >= NOTABLE:
         yield (
             f"{percent(float(np.mean(shares)))} of the importance by leave-one-out is of words against the "
             "answer, and sizes without a sign are compared"
         )
+
+
+def _lists(table: pa.Table, column: str, rows: NDArray[np.int64]) -> Iterator[list[float]]:
+    """Yield the lists of some texts, a part of the table in memory at a time."""
+    for batch in rows_of(table.select([column]), rows).to_batches(max_chunksize=READ):
+        yield from batch[column].to_pylist()
 
 
 def _incomplete(results: Results, is_compared: Used) -> Iterator[str]:

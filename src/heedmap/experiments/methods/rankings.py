@@ -1,6 +1,6 @@
 """The rankings of a text's tokens that are compared: by the map, and by what else says that a token matters."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.erasure_predictions import slopes
 from heedmap.experiments.methods.importance_measures import MEASURES
+from heedmap.files.tables import rows_of
 from heedmap.measures import levelled
 from heedmap.models.trace import Model, Trace
 
@@ -28,30 +29,44 @@ READ_OUT = ("read_out", "read_out_attention")  # of `slopes`
 SHUFFLES = 5  # random rankings
 
 
-def scores_of(context: AuditContext, traces: Iterable[Trace] = ()) -> dict[int, dict[str, Scores]]:
+def scores_of(
+    context: AuditContext,
+    traces: Iterable[Trace] = (),
+    rows: NDArray[np.int64] | None = None,
+) -> dict[int, dict[str, Scores]]:
     """Return per text the scores of its tokens by ranking; those of the read-out for the texts of `traces`.
 
-    A ranking is left out where a score is undefined, or the text was not sampled for it.
+    `rows` are the texts, in ascending order; None for all. A ranking is left out where a score is undefined, or
+    the text was not sampled for it.
     """
-    lists = {"attention": ranked_heats(context)}
-    lists |= {name: context.table(name)["importance"].to_pylist() for name in MEASURES[1:]}
+    asked = np.arange(len(context.texts)) if rows is None else rows
+    lists: dict[str, Sequence[object]] = {"attention": [*ranked_heats(context, asked).values()]}
+    for name in MEASURES[1:]:
+        importance = context.table(name).select(["importance"])
+        lists[name] = rows_of(importance, asked)["importance"].to_pylist()
     scores_by_row: dict[int, dict[str, Scores]] = {}
-    for row, text in enumerate(context.texts):
-        scores_by_row[row] = {"position": -np.arange(len(text), dtype=np.float64)}
+    for i, row in enumerate(asked.tolist()):
+        positions = np.arange(len(context.texts[row]), dtype=np.float64)
+        scores_by_row[row] = {"position": -positions}
         for name, values in lists.items():
-            if values[row] is not None:
-                _add(scores_by_row[row], name, np.array(values[row], dtype=np.float64))
+            if values[i] is not None:
+                _add(scores_by_row[row], name, np.array(values[i], dtype=np.float64))
     for trace in traces:
         add_read_out(context, trace, scores_by_row)
     return scores_by_row
 
 
-def ranked_heats(context: AuditContext) -> list[Scores]:
-    """Return each text's heat map for rankings: weights that differ by rounding alone are equal."""
-    heats: list[Scores] = []
-    for weights in context.table("instances")["attention"].to_pylist():
+def ranked_heats(context: AuditContext, rows: NDArray[np.int64] | None = None) -> dict[int, Scores]:
+    """Return the heat maps of `rows`, in ascending order, for rankings, or of all texts where that is None.
+
+    Weights that differ by rounding alone are equal.
+    """
+    asked = np.arange(len(context.texts)) if rows is None else rows
+    attention = rows_of(context.table("instances").select(["attention"]), asked)["attention"]
+    heats: dict[int, Scores] = {}
+    for row, weights in zip(asked.tolist(), attention.to_pylist(), strict=True):
         heat = torch.tensor(weights, dtype=torch.float64)
-        heats.append(levelled(heat, torch.ones_like(heat, dtype=torch.bool)).numpy())
+        heats[row] = levelled(heat, torch.ones_like(heat, dtype=torch.bool)).numpy()
     return heats
 
 

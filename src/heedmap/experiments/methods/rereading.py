@@ -184,20 +184,17 @@ def _outcomes_together(
         }
     logits = read(context.model, readings.texts)
     probabilities = logits.softmax(-1).numpy()
-    whole = context.table("instances")
-    whole_probabilities, answers = (
-        whole["probabilities"].to_pylist(),
-        whole["predicted"].to_pylist(),
-    )
-
+    instances = context.table("instances")
+    answers = {row: instances["predicted"][row].as_py() for row in ranked}
     guessed = guessing(context)
 
     def outcome(row: int, name: str) -> Outcome:
         read_texts, answer = readings_by_row[row][name], answers[row]
         if not read_texts.without:
             return Outcome(0, 0.0, guessed[row], 0.0, guessed[row], 0.0)
+        whole_probability = instances["probabilities"][row][answer].as_py()
         lost = [
-            whole_probabilities[row][answer] - probabilities[numbers, answer].min()
+            whole_probability - probabilities[numbers, answer].min()
             for numbers in read_texts.without
         ]
         gone = float(np.maximum(lost, 0.0).mean())
@@ -219,6 +216,13 @@ def _answered(probabilities: Float[np.ndarray, "N C"], answer: int) -> tuple[flo
     return float(probabilities[:, answer].mean()), float(
         (probabilities[:, answer] >= probabilities.max(1) - SAME).mean()
     )
+
+
+def answer_probabilities(context: AuditContext) -> NDArray[np.float64]:
+    """Return the probability of each text's answer."""
+    shares = context.table("instances")["probabilities"].combine_chunks()
+    by_text = shares.flatten().to_numpy().reshape(len(shares), len(context.model.classes))
+    return np.asarray(by_text.max(1))
 
 
 def guessing(context: AuditContext) -> list[float]:

@@ -295,4 +295,5 @@ EXPERIMENT = Experiment(
     cost=_cost,
     files=lambda model: [FILE] if isinstance(model, Layered) else [],
     about=_about,
+    in_chunks=True,
 )

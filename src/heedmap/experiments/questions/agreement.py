@@ -152,4 +152,5 @@ EXPERIMENT = Experiment(
         "heedmap.report.agreement_figures:tau_differences",
     ),
     facts=_facts,
+    in_chunks=True,
 )

@@ -349,4 +349,5 @@ EXPERIMENT = Experiment(
     findings=_findings,
     figures=("heedmap.report.class_figures:by_class",),
     cost=_cost,
+    in_chunks=True,
 )

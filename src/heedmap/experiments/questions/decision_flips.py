@@ -316,4 +316,5 @@ EXPERIMENT = Experiment(
     figures=("heedmap.report.erasure_figures:curves",),
     facts=_facts,
     cost=_cost,
+    in_chunks=True,
 )

@@ -88,7 +88,7 @@ def eraser(context: AuditContext) -> pa.Table:
     bins: dict[str, list[object]] = {
         f"bins_{measure}_{name}": [None] * total for measure in LOSSES for name in names
     }
-    scores_by_row = scores_of(context)
+    scores_by_row = scores_of(context, rows=rows)
     for batch in context.batches_of(rows):
         trace = context.model.trace(batch)
         add_read_out(context, trace, scores_by_row)

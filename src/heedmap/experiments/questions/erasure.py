@@ -335,4 +335,5 @@ EXPERIMENT = Experiment(
     facts=_facts,
     interventions=_interventions,
     cost=_cost,
+    in_chunks=True,
 )

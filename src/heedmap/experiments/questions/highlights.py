@@ -18,6 +18,7 @@ from heedmap.experiments.methods.rereading import (
     PART,
     WHAT,
     Outcomes,
+    answer_probabilities,
     at_random,
     chance_of_answers,
     guessing,
@@ -91,23 +92,20 @@ def sampled(context: AuditContext) -> NDArray[np.int64]:
 
 def highlights(context: AuditContext) -> pa.Table:
     """Return what the answers lose without the highlighted words, and how many stay with them alone."""
-    heats = ranked_heats(context)
+    heats = ranked_heats(context, sampled(context))
     rankings = {}
-    for row in sampled(context).tolist():
+    for row in heats:
         rng = context.text_generator("highlights", row)
         of_map, size = ranked(heats[row], rng), len(heats[row])
         rankings[row] = {"map": of_map, "random": at_random(size, of_map.highlighted, rng)}
     outcomes_by_order = outcomes(context, rankings)
     sizes = {row: ranking["map"].highlighted or 1 for row, ranking in rankings.items()}
     unseen = chance_of_answers(context, sizes, "unseen")
-    total = len(heats)
+    total = len(context.split)
     return text_table(
         context,
         {
-            "probability": [
-                max(probabilities)
-                for probabilities in context.table("instances")["probabilities"].to_pylist()
-            ],
+            "probability": answer_probabilities(context),
             "guessing": guessing(context),
             "unseen": [unseen.get(row) for row in range(total)],
             "highlighted": column_of(outcomes_by_order.get("map", {}), "highlighted", total),

@@ -249,6 +249,7 @@ GRADIENT_EXPERIMENT = Experiment(
     place=20,
     cost=_gradient_cost,
     heat_maps=_importances("gradient", "gradient"),
+    in_chunks=True,
 )
 LEAVE_ONE_OUT_EXPERIMENT = Experiment(
     "leave_one_out",
@@ -258,6 +259,7 @@ LEAVE_ONE_OUT_EXPERIMENT = Experiment(
     cost=leave_one_out_seconds,
     heat_maps=_importances("leave_one_out", "leave-one-out"),
     notes=ties,
+    in_chunks=True,
 )
 INTEGRATED_GRADIENTS_EXPERIMENT = Experiment(
     "integrated_gradients",

@@ -113,5 +113,11 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
 
 
 EXPERIMENT = Experiment(
-    "importance_mass", importance_mass, columns=COLUMNS, place=42, findings=_findings, facts=_facts
+    "importance_mass",
+    importance_mass,
+    columns=COLUMNS,
+    place=42,
+    findings=_findings,
+    facts=_facts,
+    in_chunks=True,
 )

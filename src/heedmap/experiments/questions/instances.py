@@ -210,4 +210,5 @@ EXPERIMENT = Experiment(
     findings=_skill,
     heat_maps=_heat_maps,
     cost=_cost,
+    in_chunks=True,
 )

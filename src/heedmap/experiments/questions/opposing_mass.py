@@ -93,4 +93,5 @@ EXPERIMENT = Experiment(
     findings=_findings,
     figures=("heedmap.report.smallest_change_figures:against",),
     facts=_facts,
+    in_chunks=True,
 )

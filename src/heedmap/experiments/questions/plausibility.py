@@ -181,4 +181,5 @@ EXPERIMENT = Experiment(
     applies=lambda model, split: split.rationale is not None,
     findings=_findings,
     facts=_facts,
+    in_chunks=True,
 )

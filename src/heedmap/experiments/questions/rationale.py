@@ -44,7 +44,7 @@ def rationale(context: AuditContext) -> pa.Table:
     }
     for measure in MEASURES:
         source = (
-            ranked_heats(context)
+            ranked_heats(context).values()
             if measure == "attention"
             else context.table(measure)["importance"].to_pylist()
         )
@@ -111,4 +111,5 @@ EXPERIMENT = Experiment(
     findings=_findings,
     figures=("heedmap.report.agreement_figures:rationale",),
     facts=_facts,
+    in_chunks=True,
 )

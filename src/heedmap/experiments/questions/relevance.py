@@ -57,4 +57,6 @@ def _applies(model: Model, split: Split) -> bool:
     return isinstance(model, TextClassifier) and len(model.classes) <= MOST_CLASSES
 
 
-EXPERIMENT = Experiment("relevance", relevance, columns=COLUMNS, place=71, applies=_applies)
+EXPERIMENT = Experiment(
+    "relevance", relevance, columns=COLUMNS, place=71, applies=_applies, in_chunks=True
+)

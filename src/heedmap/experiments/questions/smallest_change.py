@@ -382,4 +382,5 @@ EXPERIMENT = Experiment(
     ),
     facts=_facts,
     cost=_cost,
+    in_chunks=True,
 )

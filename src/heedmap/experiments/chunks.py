@@ -1,0 +1,156 @@
+"""Ask questions of a large audit's texts in chunks, so that the memory holds one chunk at a time.
+
+The first of those questions that ask each text by itself has all of them asked, chunk after chunk; the tables
+of the chunks then become one, a group of rows for each. Chunks have a fixed size and order: whoever asks them,
+in one process or several, the tables have the same bytes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from heedmap.data.corpus import Split
+from heedmap.experiments.context import AuditContext
+from heedmap.files.table_folder import TableFolder
+from heedmap.models.layered import Layered
+from heedmap.models.pair_classifier import PairClassifier
+from heedmap.models.trace import Model
+from heedmap.terminal.progress import in_job, plan, step, track
+
+CHUNK = 10_000  # texts
+FOLDER = "chunks"  # of the tables of chunks, until they are one
+STEP = "texts in chunks"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A range of an audit's texts; chunks are numbered from 0."""
+
+    number: int
+    start: int
+    end: int
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of its tables, in that of the audit's."""
+        return f"{FOLDER}/{self.number:05d}"
+
+
+def chunks_of(split: Split) -> list[Chunk]:
+    """Return the chunks of the texts, in order."""
+    starts = range(0, len(split), CHUNK)
+    return [Chunk(i, start, min(start + CHUNK, len(split))) for i, start in enumerate(starts)]
+
+
+def takes_chunks(model: Model, split: Split) -> bool:
+    """Return whether an audit asks in chunks: of many texts, and a model of our own that reads single ones.
+
+    Attention that is not read out linearly is searched, in a sample; its questions need all texts together.
+    """
+    return len(split) > CHUNK and not isinstance(model, Layered | PairClassifier)
+
+
+class ChunkedContext(AuditContext):
+    """The input of the experiments for many texts: those that ask each text by itself are asked in chunks."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._in_memory: dict[int, dict[str, pa.Table]] = {}
+
+    def _make(self, name: str) -> pa.Table:
+        if not self.experiments[name].in_chunks:
+            return super()._make(name)
+        names = [chunked for chunked in self._chunked() if not self.done(chunked)]
+        with step(STEP):
+            self._ask(names)
+        for chunked in names:
+            if self.folder is None:
+                self._tables[chunked] = pa.concat_tables(self._parts_of(chunked))
+            else:
+                self.folder.keep_parts(chunked, self._parts_of(chunked))
+        self._in_memory.clear()
+        if self.folder is None:
+            return self._tables[name]
+        self.folder.remove(FOLDER)
+        table = self.folder.table(name)
+        assert table is not None
+        return table
+
+    def _chunked(self) -> list[str]:
+        return [
+            name
+            for name, experiment in self.experiments.items()
+            if experiment.in_chunks and experiment.applies(self.model, self.split)
+        ]
+
+    def planned(self, costs: Mapping[str, float]) -> dict[str, float]:
+        """Return the costs of the steps: all questions that are asked in chunks are one."""
+        steps: dict[str, float] = {}
+        for name, seconds in costs.items():
+            title = STEP if self.experiments[name].in_chunks else name
+            steps[title] = steps.get(title, 0.0) + seconds
+        return steps
+
+    def _ask(self, names: Sequence[str]) -> None:
+        """Ask the questions of each chunk, and keep its tables; without a folder they stay in memory."""
+        chunks = chunks_of(self.split)
+        for chunk in track(chunks, [float(chunk.end - chunk.start) for chunk in chunks]):
+            context = _ChunkContext(self, chunk)
+            missing = [name for name in names if not context.done(name)]
+            with in_job(f"texts {chunk.start + 1} to {chunk.end} of {len(self.split)}"):
+                plan(dict.fromkeys(missing, 1.0))
+                tables = {name: context.table(name) for name in missing}
+            if self.folder is None:
+                self._in_memory[chunk.number] = tables
+
+    def _parts_of(self, name: str) -> Iterator[pa.Table]:
+        """Yield the tables of the chunks as parts of one, which have the same types and count all rows."""
+        chunks = chunks_of(self.split)
+        schemas = [self._table_of(chunk, name).schema for chunk in chunks]
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
+        for chunk in chunks:
+            table = self._table_of(chunk, name)
+            yield _renumbered(table, chunk.start).cast(schema.with_metadata(schemas[0].metadata))
+
+    def _table_of(self, chunk: Chunk, name: str) -> pa.Table:
+        if self.folder is None:
+            return self._in_memory[chunk.number][name]
+        table = self.folder.part(chunk.folder).table(name)
+        assert table is not None
+        return table
+
+
+class _ChunkContext(AuditContext):
+    """The input of the experiments for one chunk; of what all texts are asked together it has its rows."""
+
+    def __init__(self, whole: ChunkedContext, chunk: Chunk) -> None:
+        folder: TableFolder | None = None
+        if whole.folder is not None:
+            folder = whole.folder.part(chunk.folder)
+        super().__init__(
+            whole.model,
+            whole.split.take(range(chunk.start, chunk.end)),
+            whole.settings,
+            whole.experiments,
+            folder,
+            first_row=chunk.start,
+            whole=whole.split,
+        )
+        self._of_all, self._chunk = whole, chunk
+
+    def table(self, name: str) -> pa.Table:
+        """Return the table of one experiment for these texts."""
+        if self.experiments[name].in_chunks:
+            return super().table(name)
+        if name not in self._tables:
+            rows = self._of_all.table(name).slice(self._chunk.start, len(self.split))
+            self._tables[name] = _renumbered(rows, -self._chunk.start)
+        return self._tables[name]
+
+
+def _renumbered(table: pa.Table, added: int) -> pa.Table:
+    rows = pc.add(table["row"], added).cast(table["row"].type)
+    return table.set_column(table.column_names.index("row"), "row", rows)
