@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.compact import MANY, CompactStrings, CompactTokens
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.labels import ordered
 from heedmap.data.matching import match
@@ -184,14 +185,15 @@ def _split_of(rows: list[Row], number: Mapping[str, int], source: str) -> tuple[
     queries = [row.query for row in rows if row.query is not None]
     written = [row.written for row in rows if row.written is not None]
     allowed, unseen_answers = _allowed(rows, number, source)
+    strings, lists = (CompactStrings, CompactTokens) if len(rows) >= MANY else (list, list)
     split = Split(
-        [row.key for row in rows],
-        [row.tokens for row in rows],
+        strings(row.key for row in rows),
+        lists(row.tokens for row in rows),
         np.array([number[row.label] for row in rows], dtype=np.int64),
         masks if len(masks) == len(rows) else None,
         queries if len(queries) == len(rows) else None,
         allowed,
-        written=None if len(written) < len(rows) else written,
+        written=None if len(written) < len(rows) else strings(written),
     )
     return split, unseen_answers
 

@@ -30,16 +30,17 @@ class Split:
     Of pairs of texts, attention is over `tokens`, given `queries`; `allowed` (B, C) are the possible answers.
     Where long texts are read in windows, one per row, `text_of` numbers the text of each row.
     `written` are the texts of which `tokens` are a view; None where they are not known, or the tokens joined.
+    Of MANY texts keys, tokens and texts are compact sequences (`heedmap.data.compact`) instead of lists.
     """
 
-    keys: list[str]
-    tokens: list[list[str]]
+    keys: Sequence[str]
+    tokens: Sequence[list[str]]
     labels: NDArray[np.int64]
     rationale: list[NDArray[np.bool_]] | None = None
     queries: list[list[str]] | None = None
     allowed: NDArray[np.bool_] | None = None
     text_of: NDArray[np.int64] | None = None
-    written: list[str] | None = None
+    written: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)

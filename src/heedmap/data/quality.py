@@ -9,6 +9,8 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+import numpy as np
+
 from heedmap.data.labels import (
     LABELLED,
     MAYBE_NO_VALUE,
@@ -19,6 +21,7 @@ from heedmap.data.labels import (
 )
 from heedmap.data.markup import markup_in, markup_note
 from heedmap.data.rows import Parts, Row, text_key
+from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import without_markup
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -286,10 +289,14 @@ def _without_spaces(texts: Mapping[str, Sequence[str]], settings: DataSettings) 
 
 
 def _repeated(parts: Parts) -> list[str]:
+    hashes = text_hashes(text_key(row) for part in parts.values() for row in part)
+    _, number, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    is_repeated = iter(counts[number] > 1)
     places: dict[str, list[tuple[str, Row]]] = defaultdict(list)
     for name, part in parts.items():
         for row in part:
-            places[text_key(row)].append((name, row))
+            if next(is_repeated):
+                places[text_key(row)].append((name, row))
     several = [occurrences for occurrences in places.values() if len(occurrences) > 1]
     again: Counter[str] = Counter()
     for occurrences in several:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import cut
 from heedmap.settings import DataSettings
 
@@ -16,7 +17,7 @@ LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
 TEST_SHARE, DEV_SHARE = 0.20, 0.15
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """A labelled text, or a pair: attention is paid to `tokens`, given `query`.
 
@@ -157,10 +158,8 @@ def text_key(row: Row) -> str:
 
 def also_in(test: Sequence[Row], other_splits: Parts) -> dict[str, int]:
     """Count the test texts, with their query, that occur in each of the other splits too."""
-    texts = [text_key(row) for row in test]
-    test_texts = set(texts)
-    counts = {}
-    for name, rows in other_splits.items():
-        shared = test_texts.intersection(map(text_key, rows))
-        counts[name] = sum(text in shared for text in texts)
-    return counts
+    texts = text_hashes(map(text_key, test))
+    return {
+        name: int(np.isin(texts, text_hashes(map(text_key, rows))).sum())
+        for name, rows in other_splits.items()
+    }

@@ -1,6 +1,7 @@
 """What attention is paid to: the tokens of a text, which may be read given a query."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
@@ -78,3 +79,12 @@ def _keep_end(changed: list[str], text: Text) -> None:
     end = text[-1][len(text[-1].rstrip()) :]
     if changed and end:
         changed[-1] += end
+
+
+def text_hashes(texts: Iterable[str]) -> NDArray[np.bytes_]:
+    """Return a hash of 128 bits per text, which tells many texts apart in less memory than they take."""
+    hashes = (
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        for text in texts
+    )
+    return np.fromiter(hashes, dtype="S16")

@@ -1,12 +1,12 @@
 """Which texts are the same? A text that occurs twice is no second observation."""
 
-import hashlib
 import json
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heedmap.data.texts import text_hashes
 from heedmap.experiments.generators import named_generator
 
 READ = 10_000  # texts that are read at a time
@@ -21,13 +21,12 @@ def text_numbers(instances: pa.Table) -> NDArray[np.int64]:
     names = [name for name in ("tokens", "query") if name in instances.column_names]
     if "tokens" not in names:
         return np.arange(instances.num_rows)
-    hashes = np.zeros(instances.num_rows, dtype="V16")
-    row = 0
-    for batch in instances.select(names).to_batches(max_chunksize=READ):
-        for texts in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            content = json.dumps(texts).encode()
-            hashes[row] = hashlib.blake2b(content, digest_size=16).digest()
-            row += 1
+    batches = instances.select(names).to_batches(max_chunksize=READ)
+    hashes = text_hashes(
+        json.dumps(texts)
+        for batch in batches
+        for texts in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    )
     _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
     in_order = np.empty(len(first), dtype=np.int64)  # of their first occurrences
     in_order[np.argsort(first)] = np.arange(len(first))

@@ -7,11 +7,15 @@ from altair.utils.schemapi import debug_mode
 from heedmap.experiments.findings import AuditResult, pooled
 from heedmap.experiments.registry import registered
 from heedmap.report.charts import Figure
+from heedmap.report.drawn_texts import with_drawn_texts
 
 
 def figures(audit: AuditResult) -> list[Figure]:
-    """Return the experiments' figures for an audit's tables, with windows pooled by text."""
-    audit = pooled(audit)
+    """Return the experiments' figures for an audit's tables, with windows pooled by text.
+
+    Of very many texts some are drawn (`with_drawn_texts`).
+    """
+    audit = pooled(with_drawn_texts(audit))
     # Altair would check every object as it is made, which takes most of the page's time. The tests check
     # the whole specification of every figure.
     with debug_mode(False):

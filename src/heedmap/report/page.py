@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import SIGNS, AuditResult, pooled
 from heedmap.experiments.methods.adversary_weights import FILE
@@ -15,6 +17,7 @@ from heedmap.report.advice import next_steps, rests_on
 from heedmap.report.anonymous import is_anonymous
 from heedmap.report.beside import PageBeside, pages_beside
 from heedmap.report.citation import citations
+from heedmap.report.drawn_texts import with_drawn_texts
 from heedmap.report.examples import Example, choose_examples
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
@@ -59,17 +62,20 @@ def pages(audit: AuditResult, name: str = "") -> Iterator[tuple[str, str]]:
 
     `name`: that of the report's file, by which the others are named; without it there are none.
     """
-    examples = choose_examples(audit.tables, derived(audit))
-    packed = packed_pages(audit.tables, audit.classes, examples, reason(audit))
+    drawn = with_drawn_texts(audit)
+    examples = choose_examples(drawn.tables, derived(audit))
+    packed = packed_pages(drawn.tables, audit.classes, examples, reason(drawn))
     texts = next(packed)
     others = pages_beside(texts.total - len(texts.rows), MOST, name)
-    yield name, _report(audit, examples, texts, others)
+    total = audit.tables["instances"].num_rows
+    yield name, _report(audit, drawn.tables, examples, replace(texts, total=total), others)
     for beside in others:
         yield beside.name, texts_page(audit, next(packed), beside, name)
 
 
 def _report(
     audit: AuditResult,
+    drawn_tables: Mapping[str, pa.Table],
     examples: Sequence[Example],
     texts: PackedTexts,
     others: Sequence[PageBeside],
@@ -79,7 +85,7 @@ def _report(
     columns = [] if adversary is None else adversary.column_names
     drawn, rates = figures(whole), audit.rates or packaged_rates()
     line = None if audit.rates is None else bottom_line(audit, rates)
-    places = shown_rows(audit.tables["instances"], texts.rows)
+    places = shown_rows(drawn_tables["instances"], texts.rows)
     return (
         environment()
         .get_template("page.html")
@@ -101,10 +107,11 @@ def _report(
             figures=[(figure, safe_json(link(figure.spec, places))) for figure in drawn],
             instances=[]
             if is_anonymous(audit)
-            else [instance(audit.tables, audit.classes, example) for example in examples],
+            else [instance(drawn_tables, audit.classes, example) for example in examples],
             anonymous=is_anonymous(audit),
             texts=texts,
             others=others,
+            few_drawn=drawn_tables is not audit.tables,
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,
             classes=len(audit.classes),

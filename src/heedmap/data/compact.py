@@ -1,0 +1,76 @@
+"""Sequences of many texts in a tenth of the memory that lists of Python's own strings take."""
+
+from collections.abc import Iterable, Sequence
+from typing import overload
+
+import numpy as np
+
+MANY = 50_000  # texts of a split from which on they are held so
+
+
+class CompactTokens(Sequence[list[str]]):
+    """Lists of tokens: each distinct one once, and a number per token."""
+
+    def __init__(self, lists: Iterable[Sequence[str]]) -> None:
+        number: dict[str, int] = {}
+        sizes: list[int] = []
+
+        def numbers() -> Iterable[int]:
+            for tokens in lists:
+                sizes.append(len(tokens))
+                for token in tokens:
+                    yield number.setdefault(token, len(number))
+
+        self._numbers = np.fromiter(numbers(), dtype=np.int32)
+        self._ends = np.cumsum([0, *sizes], dtype=np.int64)
+        self._tokens = list(number)
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Sequence)
+            and len(self) == len(other)
+            and all(a == b for a, b in zip(self, other, strict=True))
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # as lists
+
+    @overload
+    def __getitem__(self, index: int) -> list[str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[list[str]]: ...
+    def __getitem__(self, index: int | slice) -> list[str] | list[list[str]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        i = range(len(self))[index]
+        return [self._tokens[n] for n in self._numbers[self._ends[i] : self._ends[i + 1]].tolist()]
+
+
+class CompactStrings(Sequence[str]):
+    """Strings, as the bytes of all of them together."""
+
+    def __init__(self, strings: Iterable[str]) -> None:
+        sizes: list[int] = []
+        content = bytearray()
+        for string in strings:
+            encoded = string.encode("utf-8", "surrogatepass")
+            sizes.append(len(encoded))
+            content += encoded
+        self._bytes = content
+        self._ends = np.cumsum([0, *sizes], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        i = range(len(self))[index]
+        content = self._bytes[self._ends[i] : self._ends[i + 1]]
+        return content.decode("utf-8", "surrogatepass")
