@@ -74,9 +74,10 @@ def of_ratio(
 
     Studentised bootstrap over texts (Efron & Tibshirani 1993, chapter 12) with the linearised standard error
     of a ratio (Cochran 1977, 6.3). More than GROUPS texts are put into so many groups at random, which are
-    resampled: their sums vary as those of the texts do, and time and memory stay the same. `bounds`: what the ratio of a single text cannot leave. If more than
-    MOST_EQUAL of the texts have the same ratio, as an AUC of 1, and there are bounds, the interval is
-    `_around_the_commonest`. Without bounds there is none if nearly all have the same.
+    resampled: their sums vary as those of the texts do, and time and memory stay the same. `bounds`: what the
+    ratio of a single text cannot leave. If more than MOST_EQUAL of the texts have the same ratio, as an AUC of
+    1, and there are bounds, the interval is `_around_the_commonest`. Without bounds there is none if nearly all
+    have the same.
     """
     above, below = _sums(numerator, clusters), _sums(denominator, clusters)
     if len(above) < FEWEST["ratio"] or not below.sum() > 0:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.texts import text_hashes
 from heedmap.experiments.generators import named_generator
+from heedmap.files.tables import release_mapped
 
 READ = 10_000  # texts that are read at a time
 
@@ -27,6 +28,7 @@ def text_numbers(instances: pa.Table) -> NDArray[np.int64]:
         for batch in batches
         for texts in zip(*(column.to_pylist() for column in batch.columns), strict=True)
     )
+    release_mapped()
     _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
     in_order = np.empty(len(first), dtype=np.int64)  # of their first occurrences
     in_order[np.argsort(first)] = np.arange(len(first))

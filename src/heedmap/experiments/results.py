@@ -13,6 +13,7 @@ from heedmap.experiments import intervals
 from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative, grade
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.repeats import text_numbers
+from heedmap.files.tables import release_mapped
 from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSettings
 
 ROUNDED = 3  # digits of a text's share of the attainable, by which it counts as equal to another's
@@ -61,8 +62,9 @@ class Results:
 
     def column(self, table: str, name: str) -> NDArray[np.float64]:
         """Return a column of numbers, null as NaN."""
-        values = self.tables[table][name].to_numpy().astype(np.float64)
-        return np.asarray(values)
+        values = np.array(self.tables[table][name].to_numpy(), dtype=np.float64)
+        release_mapped()
+        return values
 
     def optional(self, table: str, name: str) -> NDArray[np.float64] | None:
         """Return a column of numbers; None if there is no such table or column."""

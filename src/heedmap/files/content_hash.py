@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from heedmap.files.tables import release_mapped
+
 SLICE = 1 << 16  # texts that are encoded together
 
 
@@ -22,6 +24,7 @@ def tables_hash(tables: Mapping[str, pa.Table]) -> str:
             values = tables[name][column]
             for part in _parts(values.type, values.chunks):
                 digest.update(part)
+            release_mapped()
     return digest.hexdigest()
 
 

@@ -14,7 +14,7 @@ from heedmap.files.manifest import File, Listing, Manifest
 from heedmap.files.reading import read_bytes
 from heedmap.files.tables import mapped_table, parquet, read_table, row_groups
 
-LARGE = 1 << 26  # bytes of a file from which on a table is not held in memory
+LARGE = 1 << 22  # bytes of a file from which on a table is not held in memory
 
 
 class TableFolder:

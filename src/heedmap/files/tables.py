@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -106,6 +107,19 @@ def row_groups(file: BinaryIO, parts: Iterator[pa.Table]) -> None:
             writer.write_table(part.cast(first.schema), row_group_size=max(1, part.num_rows))
 
 
+_mapped: WeakSet[mmap.mmap] = WeakSet()
+
+
+def release_mapped() -> None:
+    """Give back the memory of what was read of mapped tables, which is read again where it is needed.
+
+    Systems that cannot be asked to do so take it back by themselves where memory is short.
+    """
+    if hasattr(mmap, "MADV_DONTNEED"):
+        for mapped in _mapped:
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+
 def mapped_table(path: Path) -> pa.Table:
     """Read a Parquet file into a temporary file that is mapped: the memory holds what is being read of it.
 
@@ -122,6 +136,7 @@ def mapped_table(path: Path) -> pa.Table:
                     writer.write_batch(batch)
             file.flush()
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            _mapped.add(mapped)
             return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from error

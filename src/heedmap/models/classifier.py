@@ -79,9 +79,10 @@ class Classifier(nn.Module, ABC):
 
     def encoded(self, texts: Sequence[Text], labels: NDArray[np.int64]) -> Encoded:
         """Encode texts as word numbers; the same list of tokens is encoded once."""
-        text_by_id = {id(text): text for text in texts}
+        held = list(texts)  # compact sequences make a list whenever they are asked for one
+        text_by_id = {id(text): text for text in held}
         numbers = {key: self.vocabulary.encode(text) for key, text in text_by_id.items()}
-        return Encoded([numbers[id(text)] for text in texts], labels)
+        return Encoded([numbers[id(text)] for text in held], labels)
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
         """Embed all positions, start and end marks included; 0 at padding."""

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
+from heedmap.files.tables import release_mapped
 from heedmap.report.text_data import chosen_rows
 
 ALL = 50_000  # texts up to which all of them are drawn: more would fill the memory, and no figure shows them
@@ -42,4 +43,5 @@ def _of_rows(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
         )
         drawn = pa.Table.from_batches([batch.filter(pa.array(is_drawn))])
         parts.append(drawn.set_column(table.column_names.index("row"), "row", numbers))
+    release_mapped()
     return pa.concat_tables(parts).cast(table.schema)
