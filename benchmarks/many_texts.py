@@ -3,8 +3,8 @@
     python -m benchmarks.many_texts --texts 10000,100000,1000000 --json many_texts.json --svg many_texts.svg
 
 Texts are made: 10 to 30 words of a vocabulary as uneven as a language's, some of which tell the label. Each
-audit is a process of its own, whose processor seconds and peak memory the system counts; what a mapped table has
-in memory counts too. `--svg` draws the numbers of `--json`, with those of earlier calls.
+audit is a process of its own, whose processor seconds and peak memory the system counts; what a mapped table
+has in memory counts too. `--svg` draws the numbers of `--json`, with those of earlier calls.
 """
 
 import argparse
