@@ -11,6 +11,7 @@ from made_audits import make_audit
 import heedmap as hm
 from heedmap.data import assembly
 from heedmap.data.compact import CompactStrings, CompactTokens
+from heedmap.data.corpus import Split
 from heedmap.experiments import chunks, intervals
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.files import table_folder
@@ -46,7 +47,7 @@ def chunked(monkeypatch):
     """Make chunks of so many texts, and leave tables of more than so many bytes on the disk."""
 
     def make(texts, large=1 << 22):
-        monkeypatch.setattr(chunks, "CHUNK", texts)
+        monkeypatch.setattr(chunks, "TEXTS", texts)
         monkeypatch.setattr(table_folder, "LARGE", large)
 
     return make
@@ -82,6 +83,27 @@ def test_chunks_have_the_numbers_of_all_texts_together(run, whole, chunked, size
         drawn = asked.tables["permutation"]["mean_tvd"], whole.tables["permutation"]["mean_tvd"]
         assert drawn[0] != drawn[1], "it was asked in chunks"
     assert_equal_but_for_draws(asked, whole)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ends"),
+    [
+        ([], [0]),
+        ([0], [1]),
+        ([4, 4, 4], [2, 3]),
+        ([9, 1, 9, 9], [1, 2, 3, 4]),
+        ([1, 1, 1, 1, 7], [3, 5]),
+        ([8, 0, 0], [3]),
+    ],
+)
+def test_a_chunk_has_so_many_texts_and_words_at_most(chunked, monkeypatch, sizes, ends):
+    chunked(3)
+    monkeypatch.setattr(chunks, "WORDS", 8)
+    tokens = [["w"] * size for size in sizes]
+    made = chunks.chunks_of(Split([str(i) for i in sizes], tokens, np.zeros(len(sizes), int)))
+    assert [chunk.end for chunk in made] == ends
+    assert [chunk.start for chunk in made] == [0, *ends[:-1]]
+    assert [chunk.number for chunk in made] == list(range(len(made)))
 
 
 def test_chunks_of_a_folder_have_the_bytes_of_those_in_memory_and_leave_nothing(

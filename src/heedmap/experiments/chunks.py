@@ -20,7 +20,7 @@ from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
 from heedmap.terminal.progress import in_job, plan, step, track
 
-CHUNK = 10_000  # texts
+TEXTS, WORDS = 10_000, 1 << 20  # of a chunk, at most; a longer text is one by itself
 FOLDER = "chunks"  # of the tables of chunks, until they are one
 STEP = "texts in chunks"
 
@@ -41,8 +41,14 @@ class Chunk:
 
 def chunks_of(split: Split) -> list[Chunk]:
     """Return the chunks of the texts, in order."""
-    starts = range(0, len(split), CHUNK)
-    return [Chunk(i, start, min(start + CHUNK, len(split))) for i, start in enumerate(starts)]
+    chunks: list[Chunk] = []
+    start = words = 0
+    for row, tokens in enumerate(split.tokens):
+        if row > start and (row - start == TEXTS or words + len(tokens) > WORDS):
+            chunks.append(Chunk(len(chunks), start, row))
+            start, words = row, 0
+        words += len(tokens)
+    return [*chunks, Chunk(len(chunks), start, len(split))]
 
 
 def takes_chunks(model: Model, split: Split) -> bool:
@@ -50,7 +56,7 @@ def takes_chunks(model: Model, split: Split) -> bool:
 
     Attention that is not read out linearly is searched, in a sample; its questions need all texts together.
     """
-    return len(split) > CHUNK and not isinstance(model, Layered | PairClassifier)
+    return not isinstance(model, Layered | PairClassifier) and len(chunks_of(split)) > 1
 
 
 class ChunkedContext(AuditContext):
@@ -58,6 +64,7 @@ class ChunkedContext(AuditContext):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._chunks = chunks_of(self.split)
         self._in_memory: dict[int, dict[str, pa.Table]] = {}
 
     def _make(self, name: str) -> pa.Table:
@@ -97,8 +104,8 @@ class ChunkedContext(AuditContext):
 
     def _ask(self, names: Sequence[str]) -> None:
         """Ask the questions of each chunk, and keep its tables; without a folder they stay in memory."""
-        chunks = chunks_of(self.split)
-        for chunk in track(chunks, [float(chunk.end - chunk.start) for chunk in chunks]):
+        sizes = [float(chunk.end - chunk.start) for chunk in self._chunks]
+        for chunk in track(self._chunks, sizes):
             context = _ChunkContext(self, chunk)
             missing = [name for name in names if not context.done(name)]
             with in_job(f"texts {chunk.start + 1} to {chunk.end} of {len(self.split)}"):
@@ -109,10 +116,9 @@ class ChunkedContext(AuditContext):
 
     def _parts_of(self, name: str) -> Iterator[pa.Table]:
         """Yield the tables of the chunks as parts of one, which have the same types and count all rows."""
-        chunks = chunks_of(self.split)
-        schemas = [self._table_of(chunk, name).schema for chunk in chunks]
+        schemas = [self._table_of(chunk, name).schema for chunk in self._chunks]
         schema = pa.unify_schemas(schemas, promote_options="permissive")
-        for chunk in chunks:
+        for chunk in self._chunks:
             table = self._table_of(chunk, name)
             yield _renumbered(table, chunk.start).cast(schema.with_metadata(schemas[0].metadata))
 
