@@ -68,3 +68,23 @@ def test_chance_reads_each_shortened_text_once_for_all_weights_and_once_for_the_
     evidence.table("baselines")
     shortened = sum(len(text) for text in EDGES if len(text) > 1)
     assert len(read) == 2 * (shortened + len(EDGES))
+
+
+@pytest.mark.parametrize("architecture", ["bert", "distilbert", "albert", "gpt2", "llama", "bart"])
+@pytest.mark.parametrize("settings", [{}, {"layer": 1}, {"head": 1}, {"view": "received"}])
+def test_gradients_without_the_unread_rows_are_those_of_the_whole_model(architecture, settings):
+    model = tiny_classifier(architecture, **settings)
+    assert model.quick is not None
+    batch = model.batch(EDGES, range(len(EDGES)))
+    weights = drawn_weights(model.trace(batch), 1)[0]
+    embedded = (model.embed(batch) * 0.9).requires_grad_()
+    sides = []
+    for quick in (model.quick, None):
+        model.quick = quick
+        for imposed in (None, weights):
+            logits = model.logits_from(embedded, batch, imposed)
+            (gradient,) = torch.autograd.grad((logits * torch.arange(1, 3)).sum(), embedded)
+            sides += [logits.detach(), gradient]
+    assert not torch.allclose(sides[0], sides[2], atol=1e-3)  # imposed weights make a difference
+    for ours, whole in zip(sides[:4], sides[4:], strict=True):
+        assert torch.allclose(ours, whole, atol=1e-5 * float(whole.abs().max()))
