@@ -120,12 +120,11 @@ def test_integrated_gradients_are_the_sum_over_the_path_written_out(
     start = embedded.clone()
     for row, size in enumerate(sizes):
         start[row, 1 : 1 + size] = 0  # the marks before and after the tokens stay
-    places, weights = np.polynomial.legendre.leggauss(steps)
     slope = torch.zeros_like(embedded)
-    for place, weight in zip(places, weights, strict=True):
-        point = (start + (1 + place) / 2 * (embedded - start)).requires_grad_()
+    for place, weight in points_of(encoder, steps):
+        point = (start + place * (embedded - start)).requires_grad_()
         y = log_odds(model.logits_from(point, batch, imposed), trace.predicted).sum()
-        slope += weight / 2 * torch.autograd.grad(y, point)[0]
+        slope += weight * torch.autograd.grad(y, point)[0]
     signed = ((embedded - start) * slope).sum(-1)
     values, error = integrated_gradients(model, batch, trace, steps, imposed)
     assert torch.allclose(values, signed[:, 1:-1].abs() * batch.mask, atol=1e-8)
@@ -134,6 +133,18 @@ def test_integrated_gradients_are_the_sum_over_the_path_written_out(
         log_odds(model.logits_from(x, batch, imposed), trace.predicted) for x in (embedded, start)
     )
     assert torch.allclose(error, (signed.sum(-1) - (y - at_start)).abs(), atol=1e-8)
+
+
+def points_of(encoder, steps):
+    """Points from 0 to 1 and weights: Gauss-Legendre's of recurrent models, else Clenshaw-Curtis's."""
+    if encoder in ("lstm", "gru"):
+        places, weights = np.polynomial.legendre.leggauss(steps)
+        return zip((1 + places) / 2, weights / 2, strict=True)
+    places = (1 - np.cos(np.arange(steps + 1) * np.pi / steps)) / 2
+    # The weights with which every power x^d up to the n-th has the integral 1 / (d + 1).
+    powers = np.arange(steps + 1)
+    weights = np.linalg.solve(places ** powers[:, None], 1 / (powers + 1))
+    return zip(places, weights, strict=True)
 
 
 def captums(model, batch, steps):
@@ -161,6 +172,48 @@ def test_integrated_gradients_of_recurrent_models_are_those_of_captum():
         found = integrated_gradients(model, batch, model.trace(batch), 50)
         for ours, theirs in zip(found, captums(model, batch, 50), strict=True):
             assert torch.allclose(ours, theirs, atol=1e-5 * float(found[0].max()))
+
+
+@pytest.mark.parametrize("encoder", ["cnn", "average"])
+def test_halved_steps_read_only_the_points_between(encoder, monkeypatch):
+    """The first texts are refined in another batch; the numbers are those of one reading of all points."""
+    model = small_model(encoder, classes=3).double()
+    model.embedding.weight.mul_(5)
+    texts = random_texts((1, 2, 6, 9))
+    batch = model.batch(texts, [10, 11, 12, 13])
+    readings, read = {}, []
+    logits_from = model.logits_from
+    monkeypatch.setattr(
+        model,
+        "logits_from",
+        lambda path, *others: read.append(len(path)) or logits_from(path, *others),
+    )
+    integrated_gradients(model, batch, model.trace(batch), 4, readings=readings)
+    assert sum(read) == 5 * 4
+    for steps, rows in ((8, (12, 10)), (16, (12,))):
+        part = model.batch([texts[row - 10] for row in rows], rows)
+        trace = model.trace(part)
+        read.clear()
+        found = integrated_gradients(model, part, trace, steps, readings=readings)
+        assert sum(read) == steps // 2 * len(rows)
+        for refined, at_once in zip(
+            found, integrated_gradients(model, part, trace, steps), strict=True
+        ):
+            assert torch.allclose(refined, at_once, atol=1e-12)
+    # Of a text that was read with other steps, all points are read.
+    read.clear()
+    integrated_gradients(model, batch, model.trace(batch), 8, readings=readings)
+    assert sum(read) == 9 * 4
+
+
+def test_how_many_points_are_read_at_a_time_changes_nothing(monkeypatch):
+    model = small_model("cnn").double()
+    batch = model.batch(random_texts((6, 2, 1)), range(3))
+    trace = model.trace(batch)
+    whole = integrated_gradients(model, batch, trace, 6)
+    monkeypatch.setattr("heedmap.importance.integrated_gradients.POSITIONS", 30)
+    for found, expected in zip(integrated_gradients(model, batch, trace, 6), whole, strict=True):
+        assert torch.allclose(found, expected, atol=1e-12)
 
 
 def test_under_imposed_weights_no_other_word_has_any_part():

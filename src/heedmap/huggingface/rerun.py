@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from heedmap.counterfactual.row_weights import uniform
 from heedmap.huggingface import blocks
-from heedmap.huggingface.attention_hook import Call, Output, Visitor
+from heedmap.huggingface.attention_hook import Call, Output, Then, Visitor
 from heedmap.huggingface.attention_layout import at_rows
 from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.model_adapter import Inputs, ModelAdapter
@@ -144,10 +144,11 @@ class Rerun:
             logits = self._above(row_inputs, base.entering, base.below, times, ready)
         return logits.reshape(*weights.shape[:2], -1)
 
-    def fast_logits(self, inputs: Inputs) -> Float[Tensor, "B C"]:
+    def fast_logits(self, inputs: Inputs, imposing: Visitor | None = None) -> Float[Tensor, "B C"]:
         """Return the model's own logits, without the unread rows of the last block; `narrow` only.
 
-        The pass stops after the attention on trial, and a second one goes on with the read row alone.
+        The pass stops after the attention on trial, and a second one goes on with the read row alone. The
+        visitor `imposing` may change weights up to there. Differentiable.
         """
         assert self.reads is not None
         rows = self.reads(inputs)
@@ -163,7 +164,7 @@ class Rerun:
         with (
             suppress(_Stop),
             blocks.patched(self.blocks, record),
-            self.adapter.visiting(recorder),
+            self.adapter.visiting(recorder if imposing is None else Then(imposing, recorder)),
         ):
             self.adapter.model(**inputs)
         answers = {

@@ -251,12 +251,14 @@ class TransformerClassifier:
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None = None
     ) -> Float[Tensor, "B C"]:
         """Return differentiable logits from embeddings, under imposed weights (B, K, P) if given."""
+        inputs = self.inputs(batch)
         with embedded_as(self.model, batch.ids, embedded):
-            if attention is None:
-                logits: Tensor = self.model(**self.inputs(batch)).logits
-            else:
-                with self.adapter.visiting(self._imposing(batch, attention)):
-                    logits = self.model(**self.inputs(batch)).logits
+            # Made here: of one head, the others' weights are those that these embeddings give.
+            imposing = None if attention is None else self._imposing(batch, attention)
+            if self.quick is not None and not self.model.training:
+                return self.quick.fast_logits(inputs, imposing).float()
+            with nullcontext() if imposing is None else self.adapter.visiting(imposing):
+                logits: Tensor = self.model(**inputs).logits
         return logits.float()
 
     def maps(self) -> list[Map]:

@@ -39,11 +39,10 @@ from heedmap.kendall import tau_against
 from heedmap.measures import levelled
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings
-from heedmap.terminal.progress import portion, track
+from heedmap.terminal.progress import portion
 
 SHUFFLES = 3  # per text; the texts are many
 TEXTS = 100  # of the sample of integrated gradients: every one is read again many times
-DRAWN = ("shuffled", "random")
 
 
 COLUMNS = Columns(
@@ -130,23 +129,35 @@ def baselines(context: AuditContext) -> pa.Table:
                         share_under(other_heatmap, values, mask) for other_heatmap in other_heatmaps
                     ]
                     columns.put(rows, f"mass_other_seed_{name}", torch.stack(under).mean(0))
-            for kind, weightings in track(list(_drawn(context, trace)), (SHUFFLES + 2, 1)):
-                heat = context.model.to_heatmap(trace, weightings)
-                slow = kind == "shuffled"
-                for name, importance, signed in importance_under(
-                    context.model, settings, batch, trace, texts, weightings, slow=slow
-                ):
-                    heatmaps = heat[: len(importance)]
+            # Only the weights differ: every shortened text is read once for all kinds.
+            drawn = _drawn(context, trace)
+            weightings = torch.cat(list(drawn.values()))
+            heat = context.model.to_heatmap(trace, weightings)
+            measured = list(
+                importance_under(
+                    context.model, settings, batch, trace, texts, weightings, slow=True
+                )
+            )
+            start = 0
+            for kind, weights in drawn.items():
+                places = slice(start, start + len(weights))
+                start = places.stop
+                for name, every_importance, every_signed in measured:
+                    importance = every_importance[places]
+                    if not len(importance):
+                        continue  # integrated gradients are asked under the first weighting alone
+                    heatmaps = heat[places][: len(importance)]
                     pairs = zip(heatmaps, importance, strict=True)
                     taus = torch.stack([tau_of_map(*pair, mask) for pair in pairs])
                     columns.put(rows, f"tau_{kind}_{name}", mean_over_orders(taus, trace))
-                    if slow:
-                        importance_mass = share_under(heatmaps, importance, mask)
-                        columns.put(
-                            rows, f"mass_{kind}_{name}", mean_over_orders(importance_mass, trace)
-                        )
-                    if slow and signed is not None:
-                        mass = _mass_against(heatmaps, signed, mask)
+                    if kind == "random":
+                        continue
+                    importance_mass = share_under(heatmaps, importance, mask)
+                    columns.put(
+                        rows, f"mass_{kind}_{name}", mean_over_orders(importance_mass, trace)
+                    )
+                    if every_signed is not None:
+                        mass = _mass_against(heatmaps, every_signed[places], mask)
                         columns.put(rows, f"against_{kind}", mean_over_orders(mass, trace))
     with portion(0.2), randomised(context.model, context.torch_generator("randomised")):
         for batch in context.batches_of(rows_asked, shares=GRADIENT_SHARE):
@@ -183,12 +194,14 @@ def randomised(model: Model, generator: torch.Generator) -> Iterator[None]:
                 parameter.copy_(values)
 
 
-def _drawn(context: AuditContext, trace: Trace) -> Iterator[tuple[str, Float[Tensor, "S B K P"]]]:
-    """Yield the weights that are imposed instead of the model's."""
+def _drawn(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, "S B K P"]]:
+    """Return the weights that are imposed instead of the model's, by kind; the shuffled ones come first."""
     rngs = context.generators("baselines", trace.rows)
     shuffles = permuted(trace.attention, trace.support, SHUFFLES, rngs)
-    yield "shuffled", torch.cat(list(shuffles))
-    yield "random", dirichlet(trace.attention, trace.support, rngs).unsqueeze(0)
+    return {
+        "shuffled": torch.cat(list(shuffles)),
+        "random": dirichlet(trace.attention, trace.support, rngs).unsqueeze(0),
+    }
 
 
 def mean_over_orders(values: Float[Tensor, "S B"], trace: Trace) -> Float[Tensor, " B"]:

@@ -18,7 +18,7 @@ from heedmap.experiments.notes import ties
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.text_tables import text_table
 from heedmap.importance.gradients import gradient_importance
-from heedmap.importance.integrated_gradients import integrated_gradients
+from heedmap.importance.integrated_gradients import PathReading, integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction, drop_in_probability, resolution, tied_changes
 from heedmap.models.layered import Layered
@@ -153,18 +153,21 @@ def integrated(context: AuditContext) -> pa.Table:
     importances = _Importances(total)
     errors = np.full(total, np.nan)
     steps_taken = np.zeros(total, dtype=np.int64)
+    readings: dict[int, PathReading] = {}
     for doublings in range(REFINEMENTS + 1):
         steps = settings.integrated_gradients_steps << doublings
         with portion(2.0 ** -min(doublings + 1, REFINEMENTS)):
-            # Captum holds all steps of a batch at once.
             for batch in context.batches_of(sample, shares=GRADIENT_SHARE * steps):
                 trace = context.model.trace(batch)
-                values, error = integrated_gradients(context.model, batch, trace, steps)
+                values, error = integrated_gradients(
+                    context.model, batch, trace, steps, readings=readings
+                )
                 importances.add(batch, values)
                 rows = batch.rows.tolist()
                 errors[rows], steps_taken[rows] = error.numpy(force=True), steps
-        # Only texts that still miss too much are done again, with twice the steps.
+        # Only texts that still miss too much go on, with twice the steps.
         sample = sample[errors[sample] > COMPLETENESS_TOLERANCE]
+        readings = {row: readings[row] for row in sample.tolist() if row in readings}
         if not len(sample):
             break
     missing = steps_taken == 0
@@ -210,7 +213,7 @@ def integrated_seconds(probe: CostProbe) -> float:
     texts = [beginning(context.texts[i], PROBED) for i in rows]
     batch = model.batch(texts, rows.tolist())
     trace = model.trace(batch)
-    integrated_gradients(model, batch, trace, 1)  # the first one also imports Captum
+    integrated_gradients(model, batch, trace, 1)  # the first one is slower than the others
     start = time.perf_counter()
     integrated_gradients(model, batch, trace, steps)
     seconds = time.perf_counter() - start
