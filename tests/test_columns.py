@@ -45,7 +45,7 @@ def audits():
         split = split_of(texts, rationale=marked(texts), text_of=np.array([0, 1, 1, 2]))
         other = small_model(**sparse, seed=1)
         yield AuditContext(
-            small_model(**sparse), split, settings, registered(), other_seeds=[other]
+            small_model(**sparse), split, settings, registered(), other_seeds={"seed_1": other}
         )
     pairs = random_pairs([3, 5, 8], classes=2)
     queries = split_of(

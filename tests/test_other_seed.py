@@ -14,6 +14,7 @@ from conftest import small_corpus
 from made_audits import Elements, printed
 from made_numbers import RIGHT, WRONG, model
 from making import write_rows
+from packed_texts import unpacked
 from scipy import stats
 from wording import refused, stopped
 
@@ -23,11 +24,12 @@ from heedmap.experiments.questions.instances import is_doubtful
 from heedmap.experiments.questions.trainings import OF_CLASS, numbers_of, told_of_trainings
 from heedmap.experiments.rule import Thresholds, map_numbers, texts_of
 from heedmap.report.page import page
+from heedmap.report.text_data import pack_texts
 from heedmap.runs.audit import audit
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.other_seed import other_seeds
+from heedmap.runs.other_seed import _names, other_seeds
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings
+from heedmap.settings import AuditSettings, TrainSettings
 
 SIZES = {"encoder": "lstm", "embedding_size": 12, "hidden_size": 16, "epochs": 3, "min_df": 1}
 FEW = {"permutations": 3, "instances": 20}
@@ -77,6 +79,47 @@ def test_its_map_is_laid_over_the_importance_of_the_model_on_trial(runs, result)
     assert measured >= 10
 
 
+def test_its_map_is_kept_of_each_text_that_was_asked(runs, of_three):
+    frame, tables = of_three.tables["baselines"], of_three.tables
+    texts, asked = tables["instances"]["tokens"].to_pylist(), 0
+    for seed in (1, 2):
+        model = runs[seed].model
+        for row, text in enumerate(texts):
+            weights = frame[f"attention_seed_{seed}"][row].as_py()
+            assert (weights is None) == (frame["tau_largest_gradient"][row].as_py() is None) or len(
+                text
+            ) == 1
+            if weights is not None:
+                alone = model.trace(model.batch([text], [row])).heatmap[0].tolist()
+                assert weights == pytest.approx(alone, abs=1e-6)
+                asked += 1
+    assert asked >= 20
+
+
+def test_its_map_stands_in_the_page_and_the_files_under_its_seed(of_three):
+    rows = of_three.tables["baselines"]["attention_seed_2"].to_pylist()
+    index, packed = unpacked(pack_texts(of_three.tables, of_three.classes, []))
+    name = "attention, seed 2"
+    assert [head["kind"] for head in index["maps"] if head["name"] == name] == ["attention"]
+    maps = of_three.maps
+    for row, weights in enumerate(rows):
+        in_file = maps["attention_seed_2"][maps["row"] == row].to_numpy()
+        if weights is None:  # the page says of this text that it has none
+            assert packed[row][name] is None
+            assert np.isnan(in_file).all()
+        else:
+            largest, values = packed[row][name]
+            assert values == pytest.approx(weights, abs=largest / 254 + 1e-9)
+            assert in_file == pytest.approx(weights)
+
+
+def test_trainings_whose_seeds_are_not_known_are_named_by_their_place():
+    known, elsewhere = TrainSettings(seed=3), None
+    assert _names([TrainSettings(), known]) == ["seed_0", "seed_3"]
+    assert _names([elsewhere, elsewhere, elsewhere]) == ["training_1", "training_2", "training_3"]
+    assert _names([known, known]) == ["training_1", "training_2"]  # another split
+
+
 def test_its_share_stands_beside_the_maps_own(result):
     (found,) = (f for f in result.findings if f.key == "mass_leave_one_out")
     shares = result.tables["baselines"]["mass_other_seed_leave_one_out"].to_numpy()
@@ -95,7 +138,8 @@ def test_a_recorded_training_is_another_seed_only_if_its_seed_is_another(corpus,
     }
     with refused("--other-seed", "same seed", "--seed"):
         other_seeds(runs[0], [str(recorded[0].folder)])
-    (model,) = other_seeds(runs[0], [str(recorded[1].folder)])
+    ((name, model),) = other_seeds(runs[0], [str(recorded[1].folder)]).items()
+    assert name == "seed_1"
     assert all(map(torch.equal, model.parameters(), runs[1].model.parameters()))
 
 

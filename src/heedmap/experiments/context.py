@@ -60,11 +60,11 @@ class AuditContext:
     An experiment maps this to a table. It may use other tables and the traces, and does not depend on the
     kind of model. `experiments` are those whose tables may be asked for, by name. A table in the folder is
     read instead of computed if the files that its experiment keeps beside it are there too. `other_seeds`: the
-    same model from other trainings, if there are any. `retraining` trains further models for the experiments
-    in `requested`, whose tables are made anew: what is trained is kept. `recorded` is what was recorded while
-    the model was trained, if anything was. `first_row`: the texts are those from this row on of an audit, and
-    draw the random numbers that they have there. `whole`: the texts of that audit, where these are one of its
-    chunks: samples are drawn from all of them.
+    same model from other trainings by their names, such as `seed_1`, if there are any. `retraining` trains
+    further models for the experiments in `requested`, whose tables are made anew: what is trained is kept.
+    `recorded` is what was recorded while the model was trained, if anything was. `first_row`: the texts are
+    those from this row on of an audit, and draw the random numbers that they have there. `whole`: the texts of
+    that audit, where these are one of its chunks: samples are drawn from all of them.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class AuditContext:
         settings: AuditSettings,
         experiments: Mapping[str, TableMaker],
         folder: TableFolder | None = None,
-        other_seeds: Sequence[Model] = (),
+        other_seeds: Mapping[str, Model] | None = None,
         retraining: Retraining | None = None,
         requested: Collection[str] = (),
         recorded: pa.Table | None = None,
@@ -84,7 +84,7 @@ class AuditContext:
         self.model = model
         self._first_row, self._whole = first_row, whole
         self.recorded = recorded
-        self.other_seeds = other_seeds
+        self.other_seeds = other_seeds or {}
         self.retraining, self._requested = retraining, requested
         self.split = split
         self.settings = settings

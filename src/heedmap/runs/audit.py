@@ -123,7 +123,7 @@ def audit_as(
     """
     settings = run.settings.model_copy(update={"audit": audit_settings})
     seed_folders = audit_settings.other_seed or ()
-    seed_models = other_seeds(run, seed_folders) if seed_folders else []
+    seed_models = other_seeds(run, seed_folders) if seed_folders else {}
     folder = None if run.folder is None else RunFolder(run.folder)
     with nullcontext() if folder is None else writing(folder.path):
         tables = None

@@ -30,7 +30,7 @@ from heedmap.experiments.questions.importance import (
     leave_one_out_seconds,
     signed_change_without,
 )
-from heedmap.experiments.registry import Experiment
+from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.text_tables import text_table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
@@ -88,6 +88,11 @@ COLUMNS = Columns(
             "0 to 1",
             "mean share of the importance (by {measure}) of this model under the other trainings' maps",
         ),
+        "attention_{training}": (
+            "list per token, from 0",
+            "the map of the same model from the other training {training}, named by its seed, or by its place "
+            "among them where its seed is not known",
+        ),
     },
     measure=MEASURE_NAMES,
     quick={name: words for name, words in MEASURE_NAMES.items() if name != "integrated_gradients"},
@@ -109,7 +114,10 @@ def baselines(context: AuditContext) -> pa.Table:
             trace = context.model.trace(batch)
             rows, mask = batch.rows.tolist(), trace.mask
             texts = [context.texts[row] for row in rows]
-            other_heatmaps = _maps_of_other_seeds(context, rows, texts)
+            heatmap_by_training = _maps_of_other_seeds(context, rows, texts)
+            other_heatmaps = [*heatmap_by_training.values()]
+            for training, heatmap in heatmap_by_training.items():
+                columns.put_lists(rows, f"attention_{training}", heatmap, mask)
             if other_heatmaps:
                 alike = [
                     tau_of_map(trace.heatmap, levelled(other_heatmap, mask), mask)
@@ -171,9 +179,12 @@ def baselines(context: AuditContext) -> pa.Table:
 
 def _maps_of_other_seeds(
     context: AuditContext, rows: Sequence[int], texts: Sequence[Text]
-) -> list[Float[Tensor, "B T"]]:
-    """Return the heat maps of the model from other trainings."""
-    return [model.trace(model.batch(texts, rows)).heatmap for model in context.other_seeds]
+) -> dict[str, Float[Tensor, "B T"]]:
+    """Return the heat maps of the model from other trainings, by the trainings' names."""
+    return {
+        training: model.trace(model.batch(texts, rows)).heatmap
+        for training, model in context.other_seeds.items()
+    }
 
 
 @contextmanager
@@ -275,21 +286,38 @@ def importance_of(
 
 
 class _Columns:
-    """Numbers per text by column, NaN where there is none."""
+    """Numbers per text by column, NaN where there is none, and lists per token, null where there is none."""
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.columns: dict[str, np.ndarray] = {}
+        self.lists: dict[str, dict[int, list[float]]] = {}
 
     def put(self, rows: Sequence[int], name: str, values: Float[Tensor, " B"]) -> None:
         column = self.columns.setdefault(name, np.full(self.total, np.nan))
         column[list(rows)] = values.double().numpy(force=True)
 
+    def put_lists(
+        self,
+        rows: Sequence[int],
+        name: str,
+        values: Float[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+    ) -> None:
+        column = self.lists.setdefault(name, {})
+        for row, numbers, is_token in zip(rows, values.double().cpu(), mask.cpu(), strict=True):
+            column[row] = numbers[is_token].tolist()
+
     def arrays(self) -> dict[str, pa.Array]:
-        return {
+        numbers = {
             name: pa.array(values, pa.float64(), from_pandas=True)
             for name, values in self.columns.items()
         }
+        lists = {
+            name: pa.array(map(column.get, range(self.total)), pa.list_(pa.float64()))
+            for name, column in self.lists.items()
+        }
+        return numbers | lists
 
 
 def _padded(lists: Sequence[Sequence[float] | None], trace: Trace) -> Float[Tensor, "B T"]:
@@ -337,6 +365,20 @@ def _mass_against(
     return mass.masked_fill(undefined, torch.nan)
 
 
+def _heat_maps(row: Row) -> list[HeatMap]:
+    """Return the maps of the other trainings; a text that was not sampled has none."""
+    prefix = "attention_"
+    return [
+        HeatMap(
+            f"attention, {name.removeprefix(prefix).replace('_', ' ')}",
+            "attention",
+            weights,
+        )
+        for name, weights in row["baselines"].items()
+        if name.startswith(prefix) and weights is not None
+    ]
+
+
 def _cost(probe: CostProbe) -> float:
     """Return seconds: gradients, integrated gradients and leave-one-out once more for some texts."""
     count = min(TEXTS, probe.context.settings.integrated_gradients_instances)
@@ -346,4 +388,6 @@ def _cost(probe: CostProbe) -> float:
     return gradients + probe.sampled(count) * passes
 
 
-EXPERIMENT = Experiment("baselines", baselines, columns=COLUMNS, place=45, cost=_cost)
+EXPERIMENT = Experiment(
+    "baselines", baselines, columns=COLUMNS, place=45, heat_maps=_heat_maps, cost=_cost
+)

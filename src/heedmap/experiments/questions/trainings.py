@@ -61,7 +61,7 @@ def trainings(context: AuditContext) -> pa.Table:
     """Return what the rule of the bottom line reads, for each of the other trainings."""
     weak: list[bool] = []
     numbers: list[MapNumbers] = []
-    for number, model in enumerate(track(context.other_seeds), 1):
+    for number, model in enumerate(track([*context.other_seeds.values()]), 1):
         # Without a folder: tables of another training are none of this run's.
         training_context = AuditContext(model, context.split, context.settings, context.experiments)
         with in_job(f"other training {number}"):
