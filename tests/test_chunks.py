@@ -49,6 +49,7 @@ def chunked(monkeypatch):
     def make(texts, large=1 << 22):
         monkeypatch.setattr(chunks, "TEXTS", texts)
         monkeypatch.setattr(table_folder, "LARGE", large)
+        monkeypatch.setattr(table_folder, "WIDE", 2 * large)
 
     return make
 

@@ -69,7 +69,10 @@ class ChunkedContext(AuditContext):
 
     def _make(self, name: str) -> pa.Table:
         if not self.experiments[name].in_chunks:
-            return super()._make(name)
+            made = super()._make(name)
+            # Read again, a table of as many texts may stay on the disk.
+            read = None if self.folder is None else self.folder.table(name)
+            return made if read is None else read
         # Whoever asks for this table found none that is as it was written, even if its file is there.
         names = [other for other in self._chunked() if other == name or not self.done(other)]
         with step(STEP):

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from heedmap.files.manifest import File, Listing, Manifest
 from heedmap.files.reading import read_bytes
-from heedmap.files.tables import mapped_table, parquet, read_table, row_groups
+from heedmap.files.tables import is_wide, mapped_table, parquet, read_table, row_groups
 
-LARGE = 1 << 22  # bytes of a file from which on a table is not held in memory
+LARGE = 1 << 22  # bytes of a file
+WIDE = 1 << 23  # numbers in a table: a file of few texts' numbers is small, and the nulls of the others are not
 
 
 class TableFolder:
@@ -51,7 +52,7 @@ class TableFolder:
         self._files[self._listed_name(name)] = File.of(content).sha256
 
     def table(self, name: str) -> pa.Table | None:
-        """Read a table; None if it is missing. Of a LARGE file the values are read when they are asked for.
+        """Read a table; None if it is missing. Of a large one the values are read when they are asked for.
 
         Raises:
             InputError: the file is not a table.
@@ -62,7 +63,9 @@ class TableFolder:
             is_ours = file is not None and self._hash_of(path.name) == file.sha256
             return mapped_table(path) if is_ours else None
         content = self.get(path.name)
-        return None if content is None else read_table(path, content)
+        if content is None:
+            return None
+        return mapped_table(path) if is_wide(content, WIDE) else read_table(path, content)
 
     def keep(self, name: str, content: pa.Table) -> None:
         """Write a table; the same table gives the same bytes."""

@@ -107,6 +107,15 @@ def row_groups(file: BinaryIO, parts: Iterator[pa.Table]) -> None:
             writer.write_table(part.cast(first.schema), row_group_size=max(1, part.num_rows))
 
 
+def is_wide(content: bytes, numbers: int) -> bool:
+    """Return whether the table in a Parquet file has more values than these, undefined ones included."""
+    try:
+        described = pq.read_metadata(pa.BufferReader(content))
+    except (pa.ArrowException, OSError):
+        return False  # whoever reads it says so
+    return bool(described.num_rows * described.num_columns > numbers)
+
+
 _mapped: WeakSet[mmap.mmap] = WeakSet()
 
 
