@@ -1,12 +1,15 @@
 """Audits of many texts: asked in chunks, with tables that are not in memory and pages of some of the texts."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from conftest import small_corpus
 from made_audits import make_audit
+from made_windows import tables_of
 
 import heedmap as hm
 from heedmap.data import assembly
@@ -14,6 +17,7 @@ from heedmap.data.compact import CompactStrings, CompactTokens
 from heedmap.data.corpus import Split
 from heedmap.experiments import chunks, intervals
 from heedmap.experiments.bottom_line import bottom_line
+from heedmap.experiments.findings import pooled
 from heedmap.files import table_folder
 from heedmap.files.content_hash import tables_hash
 from heedmap.files.tables import mapped_table, parquet, release_mapped, row_groups, rows_of
@@ -324,6 +328,24 @@ def test_its_findings_are_those_of_all_texts(few_drawn, hundred):
     assert shown.findings == made.findings
     assert tables_hash(made.tables)[:12] in page(made)
     assert bottom_line(shown, shown.rates) == bottom_line(made, made.rates)
+
+
+def test_of_a_text_in_windows_all_are_drawn_or_none(few_drawn):
+    rng = np.random.default_rng(1)
+    texts = np.repeat(np.arange(50), rng.integers(1, 4, 50))
+    assert len(texts) > 60
+    made = replace(make_audit(n=60), tables=tables_of(texts))
+    shown, whole = pooled(drawn_texts.with_drawn_texts(made)), pooled(made)
+    keys = shown.tables["instances"]["key"].to_pylist()
+    rows = [whole.tables["instances"]["key"].to_pylist().index(key) for key in keys]
+    assert 0 < len(rows) < 50
+    for name, table in shown.tables.items():
+        of_rows = whole.tables[name].to_pandas()
+        expected = of_rows[of_rows["row"].isin(rows)].reset_index(drop=True)
+        expected["row"] = np.searchsorted(rows, expected["row"])
+        pd.testing.assert_frame_equal(
+            table.to_pandas(), expected, check_dtype=False, obj=f"table {name}"
+        )
 
 
 def test_up_to_the_limit_all_texts_are_drawn(few_drawn):

@@ -1,4 +1,4 @@
-"""Sequences of many texts in a tenth of the memory that lists of Python's own strings take."""
+"""Sequences of many texts in less than half the memory that lists of Python's own strings take."""
 
 from collections.abc import Iterable, Sequence
 from typing import overload

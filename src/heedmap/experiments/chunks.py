@@ -1,8 +1,8 @@
 """Ask questions of a large audit's texts in chunks, so that the memory holds one chunk at a time.
 
 The first of those questions that ask each text by itself has all of them asked, chunk after chunk; the tables
-of the chunks then become one, a group of rows for each. Chunks have a fixed size and order: whoever asks them,
-in one process or several, the tables have the same bytes.
+of the chunks then become one, a group of rows for each. Chunks have a fixed size and order, so that the tables
+have the same bytes wherever an audit was stopped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from heedmap.data.corpus import Split
 from heedmap.experiments.context import AuditContext
-from heedmap.files.table_folder import TableFolder
 from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
@@ -98,7 +97,7 @@ class ChunkedContext(AuditContext):
         ]
 
     def planned(self, costs: Mapping[str, float]) -> dict[str, float]:
-        """Return the costs of the steps: all questions that are asked in chunks are one."""
+        """Return the seconds of the steps: all questions that are asked in chunks are one."""
         steps: dict[str, float] = {}
         for name, seconds in costs.items():
             title = STEP if self.experiments[name].in_chunks else name
@@ -137,9 +136,7 @@ class _ChunkContext(AuditContext):
     """The input of the experiments for one chunk; of what all texts are asked together it has its rows."""
 
     def __init__(self, whole: ChunkedContext, chunk: Chunk) -> None:
-        folder: TableFolder | None = None
-        if whole.folder is not None:
-            folder = whole.folder.part(chunk.folder)
+        folder = None if whole.folder is None else whole.folder.part(chunk.folder)
         super().__init__(
             whole.model,
             whole.split.take(range(chunk.start, chunk.end)),
@@ -149,15 +146,15 @@ class _ChunkContext(AuditContext):
             first_row=chunk.start,
             whole=whole.split,
         )
-        self._of_all, self._chunk = whole, chunk
+        self._of_all = whole
 
     def table(self, name: str) -> pa.Table:
         """Return the table of one experiment for these texts."""
         if self.experiments[name].in_chunks:
             return super().table(name)
         if name not in self._tables:
-            rows = self._of_all.table(name).slice(self._chunk.start, len(self.split))
-            self._tables[name] = _renumbered(rows, -self._chunk.start)
+            rows = self._of_all.table(name).slice(self._first_row, len(self.split))
+            self._tables[name] = _renumbered(rows, -self._first_row)
         return self._tables[name]
 
 

@@ -123,6 +123,10 @@ class AuditContext:
                 self.folder.keep(name, table)
         return table
 
+    def planned(self, costs: Mapping[str, float]) -> dict[str, float]:
+        """Return the seconds of the steps that are shown, from those of the questions."""
+        return dict(costs)
+
     def _metadata(self) -> dict[str, str]:
         """Return what a table's rounding depends on. Kept per table: it may change when an audit resumes."""
         bounds = {"threads": torch.get_num_threads(), "batch_tokens": self.model.tokens_at_once}

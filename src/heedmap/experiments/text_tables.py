@@ -36,6 +36,14 @@ def text_table(
     )
 
 
+def answer_probabilities(instances: pa.Table) -> NDArray[np.float64]:
+    """Return the probability of each text's answer, the likeliest class, from the table of instances."""
+    shares = instances["probabilities"].combine_chunks()
+    if not len(shares):
+        return np.zeros(0)
+    return np.asarray(shares.flatten().to_numpy().reshape(len(shares), -1).max(1))
+
+
 def map_table(rows: Sequence[int], maps: Sequence[Map], columns: Mapping[str, object]) -> pa.Table:
     """Return a table with a row per text and map of a transformer; `columns` have a text's maps together."""
     count = len(rows)

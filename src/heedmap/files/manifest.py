@@ -193,10 +193,10 @@ class Manifest:
         else:
             write_atomically(self.root / name, data)
 
-    def write_stream(self, path: Path, write: Callable[[BinaryIO], None]) -> None:
+    def write_stream(self, path: Path, write: Callable[[BinaryIO], None]) -> File:
         """List a file and write it, where the whole of it would be too large for the memory.
 
-        `write` writes into the open file that it is given.
+        `write` writes into the open file that it is given. Returns the file's size and hash.
 
         Raises:
             InputError: as `write`.
@@ -210,6 +210,7 @@ class Manifest:
             is_replaced = self.claim({name: written})
         if is_replaced:
             self.change(lambda listing: listing.settle(name))
+        return written
 
     def claim(self, files: dict[str, File]) -> bool:
         """List files that are about to be written, and return whether any replaces another version.

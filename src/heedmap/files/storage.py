@@ -153,9 +153,8 @@ def leftovers(folder: Path, names: Collection[str] | None = None) -> list[Path]:
     return [path for path, match in matches if match and (names is None or match[1] in names)]
 
 
-_DEEPEST = (
-    "tables/chunks/00000/.importance_mass.parquet.partial"  # the longest name in a run folder
-)
+# The longest name in a run folder.
+_DEEPEST = "tables/chunks/00000/.importance_mass.parquet.partial"
 
 
 def refuse_file(folder: Path) -> None:

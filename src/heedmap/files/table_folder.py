@@ -15,7 +15,9 @@ from heedmap.files.reading import read_bytes
 from heedmap.files.tables import is_wide, mapped_table, parquet, read_table, row_groups
 
 LARGE = 1 << 22  # bytes of a file
-WIDE = 1 << 23  # numbers in a table: a file of few texts' numbers is small, and the nulls of the others are not
+WIDE = (
+    1 << 23
+)  # numbers in a table: a file of few texts' numbers is small, and the nulls of the others are not
 
 
 class TableFolder:
@@ -75,9 +77,7 @@ class TableFolder:
         """Write a table part by part, each a group of rows; the same parts give the same bytes."""
         self._claim()
         path = self.folder / f"{name}.parquet"
-        self.manifest.write_stream(path, lambda file: row_groups(file, parts))
-        written = File.at(path)
-        assert written is not None
+        written = self.manifest.write_stream(path, lambda file: row_groups(file, parts))
         self._files[self._listed_name(path.name)] = written.sha256
 
     def holds(self, file: str) -> bool:

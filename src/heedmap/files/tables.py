@@ -4,6 +4,7 @@ import io
 import mmap
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 from weakref import WeakSet
@@ -99,12 +100,14 @@ def parquet(content: pa.Table) -> bytes:
 
 
 def row_groups(file: BinaryIO, parts: Iterator[pa.Table]) -> None:
-    """Write a Parquet file of at least one part, each as a group of rows, with one part in memory at a time."""
+    """Write a Parquet file of at least one part, all of one schema: each becomes a group of rows.
+
+    One part is in memory at a time.
+    """
     first = next(parts)
     with pq.ParquetWriter(file, first.schema, compression="zstd") as writer:
-        writer.write_table(first, row_group_size=max(1, first.num_rows))
-        for part in parts:
-            writer.write_table(part.cast(first.schema), row_group_size=max(1, part.num_rows))
+        for part in chain([first], parts):
+            writer.write_table(part, row_group_size=max(1, part.num_rows))
 
 
 def is_wide(content: bytes, numbers: int) -> bool:

@@ -7,6 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.pooling import TEXT
+from heedmap.experiments.text_tables import answer_probabilities
 from heedmap.files.tables import release_mapped
 from heedmap.report.text_data import chosen_rows
 
@@ -16,19 +18,26 @@ ALL = 50_000  # texts up to which all of them are drawn: more would fill the mem
 def with_drawn_texts(audit: AuditResult) -> AuditResult:
     """Return an audit whose tables have the texts that are drawn: of more than ALL, those of `chosen_rows`.
 
-    Their rows are numbered anew. The findings stay those of all texts.
+    Of a text in windows all are drawn or none. Rows and texts are numbered anew. The findings stay those of all
+    texts.
     """
     instances = audit.tables["instances"]
     if instances.num_rows <= ALL:
         return audit
-    shares = instances["probabilities"].combine_chunks()
-    by_text = shares.flatten().to_numpy().reshape(len(shares), len(audit.classes))
     numbers = [instances[name].to_numpy() for name in ("n_tokens", "max_attention", "entropy")]
-    rows = np.array(chosen_rows([by_text.max(1), *numbers], []))
+    rows = np.array(chosen_rows([answer_probabilities(instances), *numbers], []))
+    in_windows = TEXT in instances.column_names
+    if in_windows:
+        texts = instances[TEXT].to_numpy()
+        rows = np.flatnonzero(np.isin(texts, texts[rows]))
     tables = {
         name: _of_rows(table, rows) if "row" in table.column_names else table
         for name, table in audit.tables.items()
     }
+    if in_windows:
+        place = instances.column_names.index(TEXT)
+        numbered = pa.array(np.unique(texts[rows], return_inverse=True)[1])
+        tables["instances"] = tables["instances"].set_column(place, TEXT, numbered)
     return replace(audit, tables=tables)
 
 

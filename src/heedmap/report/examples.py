@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.rounding import number
+from heedmap.experiments.text_tables import answer_probabilities
 from heedmap.measures import LN2
 from heedmap.report.wording import column
 
@@ -57,7 +58,7 @@ def choose_examples(tables: Mapping[str, pa.Table], derived: bool = False) -> li
             row = int(np.where(eligible, rule.score, -np.inf).argmax())
             examples.append(Example(row, rule.title, rule.reason(row)))
             is_shown |= texts == texts[row]
-    confidence = _confidence(tables)
+    confidence = answer_probabilities(tables["instances"])
     while len(examples) < min(FEWEST, len(np.unique(texts))):
         row = int(np.where(is_shown, -np.inf, confidence).argmax())
         reason = "No rule chose it; it is one of the texts that the model is surest about."
@@ -66,17 +67,13 @@ def choose_examples(tables: Mapping[str, pa.Table], derived: bool = False) -> li
     return examples
 
 
-def _confidence(tables: Mapping[str, pa.Table]) -> Floats:
-    return np.array([max(p) for p in tables["instances"]["probabilities"].to_pylist()])
-
-
 def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
     length = column(tables, "instances", "n_tokens")
     sharp = column(tables, "instances", "max_attention")
     label = column(tables, "instances", "label")  # NaN where it is not known
     predicted = column(tables, "instances", "predicted")
     right, wrong = label == predicted, np.isfinite(label) & (label != predicted)
-    sure = _confidence(tables)
+    sure = answer_probabilities(tables["instances"])
     tvd = column(tables, "permutation", "median_tvd")
     flipped = column(tables, "permutation", "flipped")
     readable = (length >= 6) & (length <= 40)

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import SIGNS, AuditResult, pooled
 from heedmap.experiments.methods.adversary_weights import FILE
@@ -68,14 +66,14 @@ def pages(audit: AuditResult, name: str = "") -> Iterator[tuple[str, str]]:
     texts = next(packed)
     others = pages_beside(texts.total - len(texts.rows), MOST, name)
     total = audit.tables["instances"].num_rows
-    yield name, _report(audit, drawn.tables, examples, replace(texts, total=total), others)
+    yield name, _report(audit, drawn, examples, replace(texts, total=total), others)
     for beside in others:
         yield beside.name, texts_page(audit, next(packed), beside, name)
 
 
 def _report(
     audit: AuditResult,
-    drawn_tables: Mapping[str, pa.Table],
+    drawn: AuditResult,
     examples: Sequence[Example],
     texts: PackedTexts,
     others: Sequence[PageBeside],
@@ -83,9 +81,10 @@ def _report(
     whole = pooled(audit)
     adversary = audit.tables.get("adversary")  # optional, unlike the instances
     columns = [] if adversary is None else adversary.column_names
-    drawn, rates = figures(whole), audit.rates or packaged_rates()
+    few_drawn, rates = drawn is not audit, audit.rates or packaged_rates()
+    drawn_figures = figures(pooled(drawn) if few_drawn else whole)
     line = None if audit.rates is None else bottom_line(audit, rates)
-    places = shown_rows(drawn_tables["instances"], texts.rows)
+    places = shown_rows(drawn.tables["instances"], texts.rows)
     return (
         environment()
         .get_template("page.html")
@@ -101,17 +100,19 @@ def _report(
             few=few_texts(distinct_texts(whole)),
             line=line,
             said=None if line is None else replace(line, instead="").sentence,
-            rests_on=[] if line is None else rests_on(audit, line, rates, [f.key for f in drawn]),
+            rests_on=[]
+            if line is None
+            else rests_on(audit, line, rates, [f.key for f in drawn_figures]),
             next_steps=[] if line is None else next_steps(audit, line, rates),
             citations=None if line is None else citations(whole, line, tables_hash(audit.tables)),
-            figures=[(figure, safe_json(link(figure.spec, places))) for figure in drawn],
+            figures=[(figure, safe_json(link(figure.spec, places))) for figure in drawn_figures],
             instances=[]
             if is_anonymous(audit)
-            else [instance(drawn_tables, audit.classes, example) for example in examples],
+            else [instance(drawn.tables, audit.classes, example) for example in examples],
             anonymous=is_anonymous(audit),
             texts=texts,
             others=others,
-            few_drawn=drawn_tables is not audit.tables,
+            few_drawn=few_drawn,
             n=whole.tables["instances"].num_rows,
             windows="windows" in audit.about,
             classes=len(audit.classes),

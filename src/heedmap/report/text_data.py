@@ -23,6 +23,7 @@ from heedmap.data.text_names import text_name
 from heedmap.experiments.registry import HeatMap, Row, registered
 from heedmap.experiments.rounding import significant
 from heedmap.experiments.text_levels import text_levels
+from heedmap.experiments.text_tables import answer_probabilities
 from heedmap.report.examples import Example
 from heedmap.report.fact_meanings import meaning_of
 from heedmap.report.what_if_data import pack_read_outs, what_if_index
@@ -119,7 +120,7 @@ def _report_rows(
 ) -> list[int]:
     instances = tables["instances"]
     columns = [
-        _floats([max(p) for p in instances["probabilities"].to_pylist()]),
+        answer_probabilities(instances),
         instances["n_tokens"].to_numpy(),
         *(_floats([facts.get(name) for facts in row_facts]) for name in _names(row_facts)),
     ]

@@ -201,8 +201,7 @@ def _answer(
 
 def _plan(evidence: AuditContext, costs: dict[str, float]) -> None:
     """Plan the bar: every step takes its forecast, or a moment."""
-    steps = evidence.planned(costs) if isinstance(evidence, ChunkedContext) else costs
-    weights = {**steps, "report": MOMENT}
+    weights = {**evidence.planned(costs), "report": MOMENT}
     plan(weights, sum(weights.values()))
 
 

@@ -218,13 +218,6 @@ def _answered(probabilities: Float[np.ndarray, "N C"], answer: int) -> tuple[flo
     )
 
 
-def answer_probabilities(context: AuditContext) -> NDArray[np.float64]:
-    """Return the probability of each text's answer."""
-    shares = context.table("instances")["probabilities"].combine_chunks()
-    by_text = shares.flatten().to_numpy().reshape(len(shares), len(context.model.classes))
-    return np.asarray(by_text.max(1))
-
-
 def guessing(context: AuditContext) -> list[float]:
     """Return the probability of each text's answer by guessing: 1 / C of its C candidates."""
     whole = context.table("instances")

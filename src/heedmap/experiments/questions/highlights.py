@@ -18,7 +18,6 @@ from heedmap.experiments.methods.rereading import (
     PART,
     WHAT,
     Outcomes,
-    answer_probabilities,
     at_random,
     chance_of_answers,
     guessing,
@@ -29,7 +28,7 @@ from heedmap.experiments.methods.rereading import (
 from heedmap.experiments.registry import Experiment, Intervention, Row
 from heedmap.experiments.results import Results, TextNumbers, signed_percent
 from heedmap.experiments.rule import FEWEST, Thresholds, kept_alone, share_of_lead, texts_of
-from heedmap.experiments.text_tables import text_table
+from heedmap.experiments.text_tables import answer_probabilities, text_table
 
 TEXTS, PER_CLASS = 300, 30  # of the sample in all, or of each predicted class where that is more
 
@@ -105,7 +104,7 @@ def highlights(context: AuditContext) -> pa.Table:
     return text_table(
         context,
         {
-            "probability": answer_probabilities(context),
+            "probability": answer_probabilities(context.table("instances")),
             "guessing": guessing(context),
             "unseen": [unseen.get(row) for row in range(total)],
             "highlighted": column_of(outcomes_by_order.get("map", {}), "highlighted", total),
