@@ -47,6 +47,21 @@ def test_random_weights_of_context_free_states_agree_with_leave_one_out_far_abov
     assert abs(gap) < 0.1
 
 
+def test_the_maps_of_other_trainings_are_kept_of_the_texts_that_are_asked():
+    texts, other = random_texts(LENGTHS), small_model("average", seed=1)
+    context = evidence_of(small_model("average"), texts, integrated_gradients_instances=5)
+    context.other_seeds = {"seed_1": other}
+    table = context.table("baselines")
+    asked = table["tau_shuffled_gradient"].is_valid().to_pylist()
+    maps = table["attention_seed_1"].to_pylist()
+    for row, (text, heat) in enumerate(zip(texts, maps, strict=True)):
+        assert heat is not None or len(text) == 1 or not asked[row]
+        if heat is not None:
+            alone = other.trace(other.batch([text], [row])).heatmap[0].tolist()
+            assert heat == pytest.approx(alone, abs=1e-6)
+    assert sum(heat is not None for heat in maps) == 5
+
+
 def test_random_weights_on_words_that_all_matter_find_no_more_than_shuffled_ones_do():
     """The weights make the importance: ten times 1/n may lie under weights that say nothing of the words."""
     shares = []
