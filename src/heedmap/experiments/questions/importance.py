@@ -164,7 +164,7 @@ def integrated(context: AuditContext) -> pa.Table:
                 )
                 importances.add(batch, values)
                 rows = batch.rows.tolist()
-                errors[rows], steps_taken[rows] = error.numpy(force=True), steps
+                errors[rows], steps_taken[rows] = error.double().numpy(force=True), steps
         # Only texts that still miss too much go on, with twice the steps.
         sample = sample[errors[sample] > COMPLETENESS_TOLERANCE]
         readings = {row: readings[row] for row in sample.tolist() if row in readings}
