@@ -113,7 +113,9 @@ def test_what_is_shuffled_is_said_to_be_the_layers_weights(audited, view, capsys
     assert "which word gets which weight" not in card
     page = page_of(audit)
     assert "is the heat map on trial, made from the model's own weights" in page
-    titles = {example.title for example in choose_examples(audit.tables, derived=True)}
+    titles = {
+        example.title for example in choose_examples(audit.tables, audit.classes, derived=True)
+    }
     assert not titles & {"Pinned down", "Sharp, but it may point anywhere"}
 
 

@@ -174,21 +174,28 @@ def test_few_instances_are_points_and_the_figure_says_so() -> None:
 
 def test_telling_instances_are_chosen_once_and_always_the_same() -> None:
     audit = make_audit(n=200, lengths=(6, 9, 15, 30))
-    examples = choose_examples(audit.tables)
+    examples = choose_examples(audit.tables, audit.classes)
     rows = [example.row for example in examples]
     assert 6 <= len(rows) <= 10
     assert len(set(rows)) == len(rows)
-    assert examples == choose_examples(audit.tables)
+    assert examples == choose_examples(audit.tables, audit.classes)
     assert all(example.reason.endswith((".", "?")) for example in examples)
 
 
 def test_telling_instances_are_what_they_say() -> None:
     audit = make_audit(n=200, lengths=(6, 9, 15, 30))
     table = {name: t.to_pylist() for name, t in audit.tables.items()}
-    for example in choose_examples(audit.tables):
+    for example in choose_examples(audit.tables, audit.classes):
         one = {name: rows[example.row] for name, rows in table.items()}
-        if example.title == "Another heat map, the same prediction":
+        if example.title.startswith("Another heat map, the same prediction"):
             assert one["adversary"]["jsd"] >= 0.5 * LN2
+            answer = audit.classes[one["instances"]["predicted"]]
+            probability = max(one["instances"]["probabilities"])
+            assert example.title.endswith(f": {answer}")
+            assert (
+                f"“{answer}” (the model's own probability of it is {probability:.3f})"
+                in example.reason
+            )
         if example.title == "Sure and wrong":
             assert one["instances"]["label"] != one["instances"]["predicted"]
         if example.title == "Attention misses the deciding words":
@@ -201,7 +208,9 @@ def test_telling_instances_are_what_they_say() -> None:
 @pytest.mark.parametrize("lengths", [(1,), (1, 7, 2)])
 def test_tiny_audits_are_shown(n: int, lengths: tuple[int, ...]) -> None:
     audit = make_audit(n=n, lengths=lengths)
-    assert sorted(example.row for example in choose_examples(audit.tables)) == list(range(n))
+    assert sorted(example.row for example in choose_examples(audit.tables, audit.classes)) == list(
+        range(n)
+    )
     assert "Should you heed the heat map?" in printed(audit, 80)
     html = page(audit)
     if lengths == (1,):

@@ -29,7 +29,9 @@ def test_the_page_has_the_numbers_of_the_tables(n, gold, block, monkeypatch):
     monkeypatch.setattr(text_data, "BLOCK", block)
     audit = make_audit(n=n, gold=gold)
     tables = audit.tables
-    index, texts = unpacked(pack_texts(tables, audit.classes, choose_examples(tables)))
+    index, texts = unpacked(
+        pack_texts(tables, audit.classes, choose_examples(tables, audit.classes))
+    )
     rows = {name: table.to_pylist() for name, table in tables.items()}
     assert len(texts) == n
     for row, maps in enumerate(texts):

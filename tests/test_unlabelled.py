@@ -83,7 +83,7 @@ def test_no_text_is_called_right_or_wrong(audit):
     texts = Elements(page(audit)).text
     assert "right" not in texts
     assert "wrong" not in texts
-    titles = [example.title for example in choose_examples(audit.tables)]
+    titles = [example.title for example in choose_examples(audit.tables, audit.classes)]
     assert titles
     assert "Sure and wrong" not in titles
 

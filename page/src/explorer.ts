@@ -1,7 +1,7 @@
 // All texts of the page: filters, the table, and the opened texts; the address holds what is chosen.
 import { Blocks } from "./blocks.ts";
 import { columnMeanings } from "./column_meanings.ts";
-import { element } from "./elements.ts";
+import { element, visible } from "./elements.ts";
 import { Filters } from "./filters.ts";
 import type { LinkedFigures } from "./linked_figures.ts";
 import { readBlock, type Index, type TextMap } from "./payload.ts";
@@ -189,7 +189,11 @@ export class Explorer {
   #telling(): HTMLElement[] {
     if (this.#index.examples.length === 0) return [];
     const links = this.#index.examples.map(({ row, title, reason }) =>
-      element("a", { href: toHash({ ...DEFAULT, text: this.#anchors[row] ?? "" }), title: reason }, title),
+      element(
+        "a",
+        { href: toHash({ ...DEFAULT, text: this.#anchors[row] ?? "" }), title: visible(reason) },
+        visible(title),
+      ),
     );
     const list = element("ul", { class: "telling" }, ...links.map((link) => element("li", {}, link)));
     return [element("p", { class: "hint" }, "The most telling ones, chosen by rule and not by hand:"), list];

@@ -248,7 +248,7 @@ function heading(index: Index, row: number, actions: ViewActions): HTMLElement {
 function about(index: Index, row: number): HTMLElement[] {
   const parts: HTMLElement[] = [];
   for (const example of index.examples.filter((candidate) => candidate.row === row)) {
-    parts.push(element("p", {}, element("b", {}, `${example.title}. `), example.reason));
+    parts.push(element("p", {}, element("b", {}, `${visible(example.title)}. `), visible(example.reason)));
   }
   const line = element("p", { class: "small" });
   const correct = rightness(index, row);

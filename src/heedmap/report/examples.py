@@ -1,6 +1,6 @@
 """Choose the instances that the page shows by rule: the clearest cases for and against the map."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.rounding import number
 from heedmap.experiments.text_tables import answer_probabilities
 from heedmap.measures import LN2
-from heedmap.report.wording import column
+from heedmap.report.wording import column, shortened
 
 FEWEST = 3  # shown even if no rule applies
 
@@ -38,12 +38,14 @@ class _Rule:
     reason: Callable[[int], str]
 
 
-def choose_examples(tables: Mapping[str, pa.Table], derived: bool = False) -> list[Example]:
+def choose_examples(
+    tables: Mapping[str, pa.Table], classes: Sequence[str], derived: bool = False
+) -> list[Example]:
     """Choose about nine instances deterministically, each text at most once.
 
-    If the heat map is `derived` from the weights, rules that equate the two do not apply. A rule without
-    candidates chooses nothing; of equal scores the first row wins. If fewer than FEWEST are chosen (a tiny
-    audit), the texts that the model is most confident about are added.
+    `classes` are the names of the classes. If the heat map is `derived` from the weights, rules that equate the
+    two do not apply. A rule without candidates chooses nothing; of equal scores the first row wins. If fewer
+    than FEWEST are chosen (a tiny audit), the texts that the model is most confident about are added.
     """
     total = tables["instances"].num_rows
     instances = tables["instances"]
@@ -52,7 +54,7 @@ def choose_examples(tables: Mapping[str, pa.Table], derived: bool = False) -> li
         texts = instances[TEXT].to_numpy()
     examples: list[Example] = []
     is_shown = np.zeros(total, dtype=bool)
-    for rule in _rules(tables, derived):
+    for rule in _rules(tables, classes, derived):
         eligible = rule.candidates & np.isfinite(rule.score) & ~is_shown
         if eligible.any():
             row = int(np.where(eligible, rule.score, -np.inf).argmax())
@@ -67,7 +69,9 @@ def choose_examples(tables: Mapping[str, pa.Table], derived: bool = False) -> li
     return examples
 
 
-def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
+def _rules(
+    tables: Mapping[str, pa.Table], classes: Sequence[str], derived: bool
+) -> Iterator[_Rule]:
     length = column(tables, "instances", "n_tokens")
     sharp = column(tables, "instances", "max_attention")
     label = column(tables, "instances", "label")  # NaN where it is not known
@@ -81,16 +85,18 @@ def _rules(tables: Mapping[str, pa.Table], derived: bool) -> Iterator[_Rule]:
     jsd_bound = column(tables, "adversary", "jsd_upper") / LN2
 
     # The two most frequent predictions, so that both classes of a two-class model appear.
-    classes, sizes = np.unique(predicted, return_counts=True)
-    for c in classes[np.argsort(-sizes, kind="stable")][:2]:
+    answers, sizes = np.unique(predicted, return_counts=True)
+    for c in answers[np.argsort(-sizes, kind="stable")][:2]:
         yield _Rule(
-            "Another heat map, the same prediction",
+            f"Another heat map, the same prediction: {shortened(classes[int(c)])}",
             readable & (sharp >= 0.4) & (jsd >= 0.5) & (predicted == c),
             sharp * jsd * sure,
             lambda i: (
                 f"Attention puts {sharp[i]:.0%} on one word, yet weights "
                 f"{'with a heat map' if derived else 'that are'} "
-                f"{jsd[i]:.0%} of the largest possible JSD away lead to the same prediction."
+                f"{jsd[i]:.0%} of the largest possible JSD away lead to the same prediction, "
+                f"“{shortened(classes[int(predicted[i])])}” (the model's own probability of it is "
+                f"{sure[i]:.3f})."
             ),
         )
     if not derived:

@@ -61,7 +61,7 @@ def pages(audit: AuditResult, name: str = "") -> Iterator[tuple[str, str]]:
     `name`: that of the report's file, by which the others are named; without it there are none.
     """
     drawn = with_drawn_texts(audit)
-    examples = choose_examples(drawn.tables, derived(audit))
+    examples = choose_examples(drawn.tables, audit.classes, derived(audit))
     packed = packed_pages(drawn.tables, audit.classes, examples, reason(drawn))
     texts = next(packed)
     others = pages_beside(texts.total - len(texts.rows), MOST, name)
