@@ -15,6 +15,7 @@ from heedmap.papers.kit.reproduction import Cell
 from heedmap.papers.pruthi import sequences
 from heedmap.papers.pruthi.paper import PAPER
 from heedmap.papers.pruthi.published import SEQUENCES, SEQUENCES_REPLICATED
+from heedmap.papers.pruthi.sequence_result import SequenceResult
 from heedmap.papers.pruthi.sequence_task import (
     END,
     NO_TARGET,
@@ -30,7 +31,7 @@ from heedmap.papers.pruthi.sequence_task import (
     penalised,
     words_of,
 )
-from heedmap.papers.pruthi.settings import QUICK, SEQUENCE_TASKS
+from heedmap.papers.pruthi.settings import QUICK, SEQUENCE_TASKS, SequenceSettings
 
 TINY = {
     "symbols": 5, "longest": 4, "pairs": 40, "held_out": 10, "size": 6, "embedding": 4, "dropout": 0.1,
@@ -232,8 +233,9 @@ def test_sentences_are_translated_with_their_links(tmp_path):
     assert "compare-mt" not in text.replace("not to be compared with compare-mt's", "")
     theirs = replace(
         found,
-        name="translation of multi30k",
-        settings=found.settings.model_copy(update={"source": "en", "target": "de"}),
+        settings=found.settings.model_copy(
+            update={"source": "en", "target": "de", "dataset": "multi30k"}
+        ),
     )
     lines = {tuple(line[:2]): line for line in PAPER.result(theirs).summary.lines}
     assert lines["learned", "Pruthi et al."][-1] == "24.42 by compare-mt"
@@ -265,3 +267,12 @@ def test_options_of_another_kind_of_task_are_refused(heedmap, tmp_path, words, n
     done = heedmap("reproduce", "pruthi", *words, "--out", tmp_path / "out")
     stopped(done, *named)
     assert not (tmp_path / "out").exists()
+
+
+def test_published_translations_are_found_by_the_data_set_and_not_by_a_name(tmp_path):
+    def published(name, **settings):
+        made = SequenceSettings.of(task="translation", source="en", target="de", **settings)
+        return SequenceResult(name, made, [], tmp_path).published
+
+    assert published("translation of multi30k") == ""
+    assert published("translation of sentences", dataset="multi30k") == "translation"

@@ -17,6 +17,8 @@ from heedmap.papers.kit.alignment import baselines, by_words, counts, error_rate
 from heedmap.papers.kit.translating import TranslationObjective, accuracy
 from heedmap.papers.kit.translators import NO_TARGET, Encoded, cased_as
 from heedmap.papers.snell import per_position, translation
+from heedmap.papers.snell.settings import TranslationSettings
+from heedmap.papers.snell.translation_result import Translation
 from heedmap.papers.snell.translation_task import (
     TranslationRecorder,
     influence,
@@ -323,3 +325,14 @@ def test_what_the_part_needs_is_said_in_a_line(heedmap, tmp_path):
         assert found.code == 2
         assert said in found.err
         assert "Traceback" not in found.err
+
+
+def test_published_numbers_are_found_by_the_data_set_and_not_by_a_name(tmp_path):
+    def dataset(name, **settings):
+        languages = {"source": "de", "target": "en", **settings}
+        made = TranslationSettings.of(fingerprint="", **languages)
+        return Translation(name, made, [], tmp_path).dataset
+
+    assert dataset("multi30k") == ""
+    assert dataset("sentences", dataset="multi30k") == "multi30k"
+    assert dataset("multi30k", dataset="multi30k", source="en", target="de") == ""

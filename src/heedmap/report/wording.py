@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import apart
 from heedmap.data.in_memory import PREFIX
+from heedmap.data.sources import EMBEDDED
 from heedmap.experiments.findings import AuditResult, Finding
 from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
@@ -212,7 +213,7 @@ def query_name(audit: AuditResult) -> str | None:
     if "query" not in audit.tables["instances"].column_names:
         return None
     data = audit.settings.data
-    spec = CATALOG.get(data.dataset or data.source)
+    spec = CATALOG.get(data.dataset or (data.source if data.source in EMBEDDED else ""))
     return QUERIES.get(spec.task, "query") if spec else "query"
 
 

@@ -15,6 +15,7 @@ from heedmap.files import manifest
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import SCORES
 from heedmap.papers.jain_wallace.measures import Cell, Measured
+from heedmap.papers.jain_wallace.settings import dataset_of
 from heedmap.papers.jain_wallace.sizes import Size, usual_epochs
 from heedmap.report.wording import plural
 from heedmap.terminal.output import remark
@@ -48,7 +49,7 @@ def basis(corpus: Corpus, options: Mapping[str, Any], instances: int) -> dict[st
     return {
         "texts": corpus.fingerprint(),
         "rules": data.rules,
-        "epochs": str(options["epochs"] or usual_epochs(data.dataset or data.source)),
+        "epochs": str(options["epochs"] or usual_epochs(dataset_of(data))),
         "vectors": "none" if vectors is None else vectors_hash(Path(vectors)),
         "instances": str(instances),
     }

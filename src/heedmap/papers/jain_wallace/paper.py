@@ -11,7 +11,7 @@ A finished cell is read, not run again, and stays in the result of later calls f
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -82,8 +82,9 @@ def reproduce(
     """Train and audit every cell; return one result per data set.
 
     Args:
-        names: data sets (`locations.DATASETS`), or corpora of your own from `heedmap.load`, which are trained
-            by the paper's default recipe and have no published numbers.
+        names: data sets (`locations.DATASETS`), or corpora from `heedmap.load`. What is loaded as one of the
+            data sets (`dataset`) is that one, wherever its files are and whatever they are called; others are
+            trained by the paper's default recipe and have no published numbers.
         data: one data set's place, or a folder with one folder for each.
         hub: whether data sets that are not there may be read from the Hugging Face Hub.
         encoders, scores: of the grid.
@@ -105,8 +106,8 @@ def reproduce(
     processes(workers)
     _check(encoders, scores, seeds, instances, epochs, vectors, out)
     encoders, scores = (list(dict.fromkeys(values)) for values in (encoders, scores))
-    corpora = _own([corpus for corpus in names if isinstance(corpus, Corpus)])
     theirs = dict.fromkeys(name for name in names if isinstance(name, str))
+    corpora = _loaded([corpus for corpus in names if isinstance(corpus, Corpus)], theirs)
     sources = {name: needed(name, data, hub) for name in theirs}
     check_apart(sources)
     # Read all before training on the first, so that errors show at once.
@@ -130,7 +131,7 @@ def reproduce(
             shared[name] = Shared(corpus, options, out, instances, overwrite)
             missing = cells(name, encoders, scores, seeds)
             numbers[name] = DatasetNumbers(
-                name, rules, [], sizes(name, corpus), corpus.left_out, [*missing],
+                name, corpus.settings.rules, [], sizes(name, corpus), corpus.left_out, [*missing],
                 basis=basis(corpus, options, instances),
             )  # fmt: skip
             check_alike(out, numbers[name], overwrite)
@@ -164,22 +165,26 @@ def reproduce(
     return list(numbers.values())
 
 
-def _own(corpora: Sequence[Corpus]) -> dict[str, Corpus]:
-    """Return a user's own corpora by the name of their folder here; it is not that of a data set of the paper.
+def _loaded(corpora: Sequence[Corpus], taken: Container[str]) -> dict[str, Corpus]:
+    """Return loaded corpora by the name of their folder here, none of which is `taken`.
+
+    The name of a data set of the paper, beside which published numbers stand, has only what was loaded as that
+    data set: texts in a file that is called so are a user's own.
 
     Raises:
         InputError: sentences, or two of one name.
     """
     by_name: dict[str, Corpus] = {}
     for corpus in corpora:
-        name = re.sub(r"[^\w.-]+", "-", corpus.name).strip(".-") or "own"
-        if name in DATASETS and corpus.settings.dataset != name:
-            name = f"own-{name}"
+        name = corpus.settings.dataset or ""
+        if name not in DATASETS:
+            name = re.sub(r"[^\w.-]+", "-", corpus.name).strip(".-") or "own"
+            name = f"own-{name}" if name in DATASETS else name
         if corpus.sentences:
             raise InputError(
                 f"{name}: expected texts of words, got sentences; choose words or spaces"
             )
-        if name in by_name:
+        if name in by_name or name in taken:
             raise InputError(f"{name}: expected a name of its own for each data set; rename a file")
         by_name[name] = corpus
     return by_name

@@ -29,6 +29,16 @@ RECIPES: dict[str, dict[str, int]] = {
 CODE = {"first_epoch": False, "epsilon": 0.05, "gradient_of": "probability"}
 
 
+def dataset_of(data: "DataSettings") -> str | None:
+    """Return the data set that a user named as one of the paper's: not a file or folder that is called so.
+
+    heedmap's own stories are named by their source, which is no file.
+    """
+    is_generated = RECIPES.get(data.source) is _BABI
+    return data.dataset or (data.source if is_generated else None)
+
+
 def defaults(data: "DataSettings") -> Mapping[str, Any]:
     """Return the paper's options of training and audit for a data set."""
-    return RECIPES.get(data.dataset or data.source, {}) | (CODE if data.rules == "code" else {})
+    recipe = RECIPES.get(dataset_of(data) or "", {})
+    return recipe | (CODE if data.rules == "code" else {})

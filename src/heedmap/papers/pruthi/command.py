@@ -46,6 +46,7 @@ OPTIONS = {
     "source": Option("Column or file ending of the source language. [en]", flag="--from"),
     "target": Option("Column or file ending of the target language. [de]", flag="--to"),
     "links": Option("Column of the links between words, such as align_auto:en-de."),
+    "dataset": Option("What the sentences are: multi30k stands beside the published numbers."),
     "bert_epochs": Option("Epochs of each fine-tuning of bert. [4]", int),
     "penalties": Option(
         "Strengths λ of the penalty, separated by commas; 0 is always trained. [0.1,1]"
@@ -71,7 +72,7 @@ def command(task: str | None, values: Values) -> None:
     if task in SEQUENCE_TASKS:
         _sequences(task, values)
         return
-    _refuse(("budget", "source", "target", "links"), values, task or "of your own texts")
+    _refuse(("budget", "source", "target", "links", "dataset"), values, task or "of your own texts")
     if task is not None and task not in TASKS:
         names = ", ".join((*TASKS, *SEQUENCE_TASKS))
         raise InputError(f"{task}: expected one of {names}, or none with --data")
@@ -119,7 +120,7 @@ def _sequences(task: str, values: Values) -> None:
     is_text = task == "translation"
     _refuse(tuple(name for name in OF_TEXTS if name not in OF_SEQUENCES), values, task)
     if not is_text:
-        _refuse(("data", "source", "target", "links"), values, task)
+        _refuse(("data", "source", "target", "links", "dataset"), values, task)
     budget = values.pop("budget", "quick")
     if budget not in BUDGETS:
         raise InputError(f"--budget: expected {' or '.join(BUDGETS)}, got {budget}")

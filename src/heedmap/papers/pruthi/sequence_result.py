@@ -86,7 +86,7 @@ class SequenceResult(CellReproduction[SequenceSettings]):
     def published(self) -> str:
         """The task under which published numbers are found; empty for texts of other sets."""
         ends = (self.settings.source, self.settings.target)
-        is_theirs = "multi30k" in self.name.lower() and ends == ("en", "de")
+        is_theirs = self.settings.dataset == "multi30k" and ends == ("en", "de")
         return self.settings.task if is_theirs or not self.is_text else ""
 
     @cached_property

@@ -71,13 +71,15 @@ class SequenceSettings(Settings):
 
     Copies and the like have 1 to `longest` of `symbols`; `held_out` pairs are dev and as many test. These and
     the number of `pairs` are our choice: the authors' sequences are not released.
-    `penalties` beside 0, uniform attention and none.
+    `penalties` beside 0, uniform attention and none. `dataset` says which of the paper's the sentences of a
+    translation are: published numbers stand beside no others.
     """
 
     task: Literal["copy", "reverse", "bigram-flip", "translation"]
     fingerprint: str = ""
     source: str = ""
     target: str = ""
+    dataset: Literal["multi30k"] | None = None
     symbols: Annotated[int, Field(ge=2, le=100_000)] = 1000
     longest: Annotated[int, Field(ge=1, le=200)] = 32
     pairs: Positive = 100_000

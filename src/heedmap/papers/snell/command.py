@@ -52,7 +52,8 @@ OPTIONS = {
     "variant_seeds": Option("Trainings of each variant of the model. [2; paper 5]", int),
     "data": Option("The texts: a file, a folder, a Hub name, or reviews."),
     "dataset": Option(
-        "Read the data as a paper's data set: sst, imdb, ag_news, news20_baseball_hockey."
+        "Read the data as a paper's data set: sst, imdb, ag_news, news20_baseball_hockey. A translation "
+        "of multi30k stands beside the published numbers."
     ),
     **PAIRS,
     **SAMPLES,
@@ -81,11 +82,13 @@ def command(part: str | None, values: Values) -> None:
     if budget == "small" and part not in SMALL:
         raise InputError(f"--budget small: expected with {', '.join(SMALL)} alone")
     training = taken(values, "seeds", "steps", "variant_seeds")
-    of_texts = taken(values, "dataset", "train_texts", "test_texts")
+    of_texts = taken(values, "train_texts", "test_texts")
+    dataset = taken(values, "dataset")
     of_pairs = taken(values, *PAIRS)
     for name in [
         *(name for name in training if name not in TRAINING[part]),
         *(of_texts if part != "classification" else ()),
+        *(dataset if part not in ON_DATA else ()),
         *(of_pairs if part != "translation" else ()),
     ]:
         raise InputError(f"--{SPELLED.get(name, name.replace('_', '-'))}: not of the part {part}")
@@ -97,10 +100,10 @@ def command(part: str | None, values: Values) -> None:
     with working("snell"):
         corpora: list[Any] = []
         if data is not None and part == "classification":
-            corpora = [load(data, **of_texts)]
+            corpora = [load(data, **dataset, **of_texts)]
         elif data is not None:
             corpus, pair_arguments = read_pairs(data, of_pairs)
-            corpora, options = [corpus], {**options, **pair_arguments}
+            corpora, options = [corpus], {**options, **dataset, **pair_arguments}
         name = "-".join([part, *(corpus.name for corpus in corpora), budget])
         reproduction = PARTS[part].reproduce(
             *corpora, **how_to_run(values, f"snell-{name}"), **options

@@ -119,13 +119,15 @@ class TranslationSettings(Settings):
     """What a reproduction on translators depends on; the defaults are the released code's for Multi30k.
 
     `seeds` models are trained with learned attention and as many with uniform attention, where the paper has
-    2 and 1. `gold` is the fingerprint of the sentences whose words people linked.
+    2 and 1. `gold` is the fingerprint of the sentences whose words people linked. `dataset` says which of the
+    paper's these sentences are: published numbers stand beside no others.
     """
 
     part: Literal["translation"] = "translation"
     fingerprint: str
     source: str
     target: str
+    dataset: Literal["multi30k"] | None = None
     gold: str = ""
     vocabulary: Annotated[int, Field(ge=50, le=32_767)] = 8000
     size: Size = 256

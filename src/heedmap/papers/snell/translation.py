@@ -1,6 +1,6 @@
 """Where does a translator's attention come from? Snell et al.'s account, for every target position.
 
-found = reproduce(load_parallel("multi30k", "de", "en"), source="de", target="en", out="runs/snell")
+found = reproduce(load_parallel("sentences", "de", "en"), source="de", target="en", out="runs/snell")
 
 OUT/pieces.json                     the sub-words
 OUT/sentence.json                   a test sentence that is drawn, and its words' co-occurrence

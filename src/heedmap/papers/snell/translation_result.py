@@ -46,7 +46,7 @@ class Translation(Compared[TranslationSettings]):
     def dataset(self) -> str:
         """The name under which published numbers are found."""
         pair = (self.settings.source, self.settings.target)
-        return "multi30k" if "multi30k" in self.name.lower() and pair == ("de", "en") else ""
+        return self.settings.dataset or "" if pair == ("de", "en") else ""
 
     @cached_property
     def classes(self) -> list[str]:
