@@ -12,12 +12,14 @@ import heedmap as hm
 from heedmap.data.batches import Ragged
 from heedmap.data.load import load
 from heedmap.experiments.variants import Adversary, Penalty, Variant
+from heedmap.files.identity import identity, settings_hash
 from heedmap.files.tables import write_table
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.report.card import facts
 from heedmap.retraining.base import base_of
 from heedmap.retraining.trainer import Trainer
+from heedmap.runs.comparison import differences
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.listing import describe
 from heedmap.runs.retrain import retrain
@@ -268,6 +270,7 @@ def test_the_card_of_a_variant_says_in_words_what_it_is_and_claims_no_rates(
     audit = hm.audit(kept, permutations=5, progress=False)
     told = dict(facts(audit))["variant"]
     assert names[kind] in told
+    assert f"for the run {run.folder}" in told
     assert words in told
     assert "on none like this one" in audit.bottom_line.rates
     elsewhere = "whether the model could have learned to attend elsewhere"
@@ -277,3 +280,32 @@ def test_the_card_of_a_variant_says_in_words_what_it_is_and_claims_no_rates(
     assert words in page
     assert "models of this kind" not in page
     assert "variant" not in dict(facts(hm.audit(run, permutations=5, progress=False)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "has_rates"),
+    [
+        ("seed", "an ordinary one with seed 2", True),
+        ("twin", "a uniform twin", False),
+    ],
+)
+def test_the_card_of_another_training_names_its_run_and_says_whether_the_rates_hold(
+    made, kind, words, has_rates, tmp_path
+):
+    run, names, _ = made
+    kept = keep_variant(
+        hm.open_run(run.folder, variant=names[kind]), tmp_path / "variant", overwrite=False
+    )
+    audit = hm.audit(kept, permutations=5, progress=False)
+    told = dict(facts(audit))["variant"]
+    assert f"for the run {run.folder}" in told
+    assert words in told
+    assert words in (kept.folder / "report.html").read_text(encoding="utf-8")
+    assert ("its rates are not those of" not in audit.bottom_line.rates) == has_rates
+    # The parent is a place: the run is that of its settings, and another place of it changes nothing.
+    settings = hm.open_run(kept.folder).settings
+    assert settings.parent == str(run.folder)
+    alone = settings.model_copy(update={"parent": None})
+    assert settings_hash(alone) == settings_hash(settings)
+    assert identity(alone, "", ()) == identity(settings, "", ())
+    assert differences(settings, alone) == []

@@ -536,7 +536,9 @@ class RunSettings(Settings):
     """One run: data, model, training, and the audit if there is one.
 
     `variant` names a model that another training than `train` alone made, such as an adversary. `guide` is
-    what one reads with that has learned no weights.
+    what one reads with that has learned no weights. `parent` is the folder of the run that it was trained for,
+    also of another seed or a uniform twin, which are no `variant`: `train` says all of them. As a place it is
+    no part of what the run is.
     """
 
     version: Literal[1] = 1
@@ -547,6 +549,13 @@ class RunSettings(Settings):
     audit: AuditSettings | None = None
     variant: str | None = None
     guide: GuideSettings | None = None
+    parent: str | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether the model was trained with the same weight for all words, and no other."""
+        is_own = isinstance(self.model, ModelSettings) and self.guide is None
+        return is_own and getattr(self.model, "score", "") == "uniform"
 
     def to_toml(self) -> str:
         """Return the text of settings.toml, without values that are None."""

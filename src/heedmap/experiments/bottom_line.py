@@ -39,6 +39,12 @@ NO_RATES = (  # how sure the answer about a variant is
     "this one."
 )
 
+NO_RATES_OF_TWINS = (
+    "not known: the rule was tried on models that learned their weights, and on some whose weights were set "
+    "otherwise; its rates are not those of models that are trained with the same weight for all words, as this "
+    "one was."
+)
+
 
 @dataclass(frozen=True, repr=False)
 class BottomLine:
@@ -105,15 +111,18 @@ def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
     return replace(
         line,
         trainings=trainings,
-        rates=(
-            told_of(rates, kind_of(audit), line.answer)
-            if audit.settings.variant is None
-            else NO_RATES
-        ),
+        rates=_rates_text(audit, rates, line.answer),
         not_tested=not_tested(
             audit.findings, "trainings" in tables, variant=audit.settings.variant is not None
         ),
     )
+
+
+def _rates_text(audit: AuditResult, rates: Rates, said: Answer) -> str:
+    """Say how often the rule is wrong where it says this, if it was tried on models of this kind."""
+    if audit.settings.variant is not None:
+        return NO_RATES
+    return NO_RATES_OF_TWINS if audit.settings.is_uniform else told_of(rates, kind_of(audit), said)
 
 
 def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> BottomLine:

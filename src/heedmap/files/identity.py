@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ PLACES = (
     "model.source",
     "train.base",
     "train.vectors",
+    "parent",
 )
 
 
@@ -57,18 +59,21 @@ def settings_hash(settings: RunSettings) -> str:
     for name in ("variant", "guide"):  # as before there were any
         if values[name] is None:
             del values[name]
-    for place in PLACES:
-        part, name = place.split(".")
-        (values.get(part) or {}).pop(name, None)
+    _drop(values, PLACES)
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def identity(settings: RunSettings, weights: str, classes: Sequence[str]) -> str:
     """Return a hash of everything that a run's numbers depend on, whatever its folder."""
     values = settings.model_dump(mode="json", exclude_defaults=True)
-    for place in (*PLACES, *FREE):
-        part, name = place.split(".")
-        values.get(part, {}).pop(name, None)
+    _drop(values, (*PLACES, *FREE))
     content = json.dumps([values, weights, list(classes)], sort_keys=True)
     # 64 bits tell runs apart; nobody gains by forging one, so the whole hash is not needed.
     return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _drop(values: dict[str, Any], names: Sequence[str]) -> None:
+    """Remove settings by name from nested values, those of a part as `part.name`."""
+    for place in names:
+        part, _, name = place.rpartition(".")
+        ((values.get(part) or {}) if part else values).pop(name, None)

@@ -166,16 +166,31 @@ def model_text(audit: AuditResult) -> str:
 
 
 def variant_text(settings: RunSettings) -> str:
-    """Say in words what a model is that another training than `heedmap train` made; empty of others."""
+    """Say in words what a model is that `heedmap retrain` trained, and for which run; empty of others."""
+    of_run = "" if settings.parent is None else f" for the run {settings.parent}"
     if settings.variant is None:
-        return ""
+        return _plain_variant(settings, of_run) if of_run else ""
     if settings.guide is not None or "guided-by" in settings.variant:
         kind = "a guided model, whose weights another model gives it"
     elif settings.variant.startswith("adversary"):
         kind = "a trained adversary, made to attend elsewhere than the run's model and to answer like it"
     else:
         kind = "a model that was penalised for showing some words, and may deceive"
-    return f"{settings.variant}, which `heedmap retrain` trained: {kind}; not the run's own model"
+    return f"{settings.variant}, which `heedmap retrain` trained{of_run}: {kind}; not the run's own model"
+
+
+def _plain_variant(settings: RunSettings, of_run: str) -> str:
+    """Say what a model is that `heedmap train` would have made of the same settings."""
+    if settings.is_uniform:
+        return (
+            f"a uniform twin, which `heedmap retrain` trained{of_run}: with the same weight for all words, in "
+            "training too; not the run's own model"
+        )
+    seed = "" if settings.train is None else f" with seed {settings.train.seed}"
+    return (
+        f"another training, which `heedmap retrain` made{of_run}: an ordinary one{seed}, as `heedmap train` "
+        "would have made it; not the run's own model"
+    )
 
 
 def architecture_text(audit: AuditResult) -> str:

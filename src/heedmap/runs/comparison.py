@@ -10,7 +10,11 @@ def differences(stored: RunSettings, settings: RunSettings) -> list[str]:
 
 
 def relocated(stored: RunSettings, settings: RunSettings) -> RunSettings:
-    """Return `stored` with the paths of `settings`, where the content has the same hash."""
+    """Return `stored` with the paths of `settings`, where the content has the same hash.
+
+    The run that it was trained for is the one that `settings` name.
+    """
+    stored = stored.model_copy(update={"parent": settings.parent})
     if stored.fingerprint == settings.fingerprint:
         place = {
             name: getattr(settings.data, name)

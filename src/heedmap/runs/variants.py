@@ -55,7 +55,9 @@ def _run_of(run: Run, base: Base, variant: Variant, trained: Trained, name: str)
     model, settings = trained_model(variant, base), reading_settings(variant, base)
     # What its settings do not say, its name does; other variants are what `heedmap train` makes of them.
     plain = variant.adversary is None and variant.penalty is None and variant.guide is None
-    settings = settings.model_copy(update={"variant": None if plain else name})
+    settings = settings.model_copy(
+        update={"variant": None if plain else name, "parent": str(run.folder)}
+    )
     vectors = None if run.training is None else run.training.vectors
     return own_run(settings, run.corpus, model, replace(trained, vectors=vectors), None)
 
