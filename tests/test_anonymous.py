@@ -15,6 +15,7 @@ from made_audits import make_audit
 from tiny_audits import KINDS, tiny_audit, told
 from tiny_audits import folder as folder  # noqa: PLC0414  # the fixture
 
+from heedmap.data.load import load
 from heedmap.report.anonymous import is_anonymous, without_texts
 from heedmap.report.figures import figures
 from heedmap.report.page import page
@@ -22,6 +23,28 @@ from heedmap.report.wording import distinct_texts, repeats_text
 from heedmap.runs.folder import RunFolder
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def test_notes_hold_nothing_of_the_texts_that_they_quote(tmp_path):
+    rows = [
+        f'"<a href=""mailto:jane{i}@mail.org"">Jane</a> said\0 it was {i}",{i % 2}'
+        for i in range(40)
+    ]
+    rows += ['"the same old Jane",0', '"the same old Jane",1']
+    (tmp_path / "a.csv").write_text("\n".join(["text,label", *rows]))
+    with pytest.warns(UserWarning, match="different labels"):
+        corpus = load(tmp_path / "a.csv")
+    assert any("Jane" in note for note in corpus.notes)
+    audit = tiny_audit("own")
+    audit = replace(
+        audit, about={**audit.about, "notes": [*corpus.notes, "x, attn_implementation='eager'"]}
+    )
+    bare = page(without_texts(audit))
+    assert "jane" not in bare.lower()
+    assert "texts that have different labels: 1 (first: ‘…’" in bare
+    assert "HTML in 40 of 42 texts (&lt;a&gt;)" in bare
+    assert len(without_texts(audit).about["notes"]) == len(corpus.notes) + 1
+    assert without_texts(audit).about["notes"][-1] == "x, attn_implementation='eager'"
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -200,3 +200,12 @@ def test_the_command_replaces_another_file_only_with_overwrite(heedmap, folder, 
     stopped(
         heedmap("card", folder, "--out", tmp_path / "link.md", "--overwrite"), "link.md", "link"
     )
+
+
+def test_the_format_of_a_card_is_that_of_its_name(heedmap, folder, tmp_path):
+    assert heedmap("card", folder, "--out", tmp_path / "card.png").code == 0
+    assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
+    for name, options in (("card.txt", ()), ("card", ()), ("card.png", ("--format", "svg"))):
+        out = tmp_path / "other" / name
+        stopped(heedmap("card", folder, "--out", out, *options), name, ".svg")
+        assert not out.parent.exists()

@@ -660,6 +660,26 @@ def test_the_command_writes_the_page_and_prints_the_answers(heedmap, folders, tm
     assert "All rows have the same 30 texts" in done.out.replace("\n", " ")
     assert str(out) in done.out
     assert "avg-0 and avg-1" in out.read_text("utf-8")
+    # Each seed says its own, and none that others were not tried.
+    for seed in ("avg-0", "avg-1"):
+        assert f"{seed}: " in done.out
+    assert "other seeds were not tried" not in done.out.split("B: none")[0].replace("\n", " ")
+    out.write_text("mine")
+    asked = ("compare", folders / "avg-0", folders / "none", "--out", out)
+    stopped(heedmap(*asked), "seeds.html", "--overwrite")
+    assert out.read_text() == "mine"
+    assert heedmap(*asked, "--overwrite").code == 0
+    assert out.read_text("utf-8") != "mine"
+
+
+@SLOW
+def test_a_copy_of_a_run_is_named_as_one(folders, tmp_path):
+    copy = shutil.copytree(folders / "none", tmp_path / "copy")
+    notes = hm.compare([folders / "none", copy]).notes
+    assert "none and copy have the same settings and the same numbers" in notes[0]
+    assert not any(
+        "copy" in note for note in hm.compare([folders / "none", folders / "avg-0"]).notes
+    )
 
 
 @SLOW

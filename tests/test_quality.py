@@ -15,10 +15,11 @@ from wording import refused, warned
 
 import heedmap as hm
 from heedmap.data.load import as_written, load, load_corpus
-from heedmap.data.quality import folded, notes, quoted
+from heedmap.data.quality import folded, notes
 from heedmap.data.rows import Row
 from heedmap.report.wording import classes_text
 from heedmap.settings import DataSettings
+from heedmap.terminal.output import quoted
 
 
 def rows_of(labels, texts=None):

@@ -285,6 +285,24 @@ def test_save_writes_the_findings_by_the_ending(audit, tmp_path, file_format):
     assert rows_of(path)[0]["n"] == 20
 
 
+def test_save_says_that_a_folder_is_in_a_files_place(audit, tmp_path):
+    (tmp_path / "x.csv").mkdir()
+    with refused("x.csv", "a folder"):
+        audit.save(tmp_path / "x.csv")
+
+
+def test_the_texts_that_were_audited_are_never_replaced(audit, tmp_path):
+    source = tmp_path / "mine.csv"
+    source.write_text("text,label")
+    data = audit.settings.data.model_copy(update={"source": str(source)})
+    mine = replace(audit, settings=audit.settings.model_copy(update={"data": data}))
+    with refused("mine.csv", "read from it"):
+        mine.export(source, overwrite=True)
+    with refused("mine.csv", "read from it"):
+        mine.save(source)
+    assert source.read_text() == "text,label"
+
+
 def test_save_writes_everything_to_a_workbook(audit, tmp_path):
     audit.save(tmp_path / "x.XLSX")
     book = openpyxl.load_workbook(tmp_path / "x.XLSX")
@@ -311,6 +329,10 @@ def test_the_format_and_the_name_of_a_file_must_agree(audit, tmp_path):
     with refused("'ods'", "csv, jsonl, xlsx, parquet"):
         audit.export(tmp_path, "ods")
     (tmp_path / "folder.csv").mkdir()
+    for name in ("x.json", "x.tsv", "x.pdf"):
+        with refused(name, ".csv, .jsonl, .xlsx, .parquet"):
+            audit.export(tmp_path / name)
+        assert not (tmp_path / name).exists()
     audit.export(tmp_path / "folder.csv")  # a folder is one, whatever its name
     assert (tmp_path / "folder.csv" / "maps.csv").exists()
 

@@ -9,14 +9,17 @@ from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 from heedmap.terminal.progress import working
 
-FORMAT = "File format: svg, png (twice as fine), md (Markdown) or tex (LaTeX, without packages)."
+FORMAT = (
+    "File format: svg, png (twice as fine), md (Markdown) or tex (LaTeX, without packages). [as --out ends, or "
+    "svg]"
+)
 
 
 def card_command(
     folder: Annotated[Path, typer.Argument(help="Folder of an audited run.")],
     file_format: Annotated[
-        str, typer.Option("--format", help=FORMAT, **opt.one_of("svg", "png", "md", "tex"))
-    ] = "svg",
+        str | None, typer.Option("--format", help=FORMAT, **opt.one_of("svg", "png", "md", "tex"))
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The file. [RUN/card.FORMAT]", parser=opt.file)
     ] = None,
@@ -28,10 +31,13 @@ def card_command(
     heedmap's version.
     """
     with working("drawing the card"):
-        from heedmap.files.overwriting import write_file
-        from heedmap.report.card_files import card_file
+        from heedmap.files.overwriting import refuse_data, write_file
+        from heedmap.report.card_files import card_file, format_of
         from heedmap.runs.audit import open_audit
 
-        path = out or folder / f"card.{file_format}"
-        write_file(path, card_file(open_audit(folder), file_format), overwrite)
+        path = out or folder / f"card.{file_format or 'svg'}"
+        file_format = format_of(path, file_format)
+        audit = open_audit(folder)
+        refuse_data(path, audit.settings.data.source)
+        write_file(path, card_file(audit, file_format), overwrite)
     say(f"Card: {path}")

@@ -28,6 +28,9 @@ def compare_command(
             "--out", help="File of the page. [compare.html; none with --json]", parser=opt.file
         ),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file of another content. [refuse]")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Put audited runs side by side: settings that differ, answers, numbers and maps of the same texts.
@@ -42,7 +45,7 @@ def compare_command(
     with working("comparing the runs"):
         comparison = compare(folders or [])
         if out is not None or not as_json:
-            comparison.save(path)
+            comparison.save(path, overwrite=overwrite)
     if as_json:
         print_json(comparison.to_json())
         return

@@ -31,7 +31,7 @@ def export_command(
     ] = False,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace files that heedmap wrote there. [refuse]"),
+        typer.Option("--overwrite", help="Replace files of another content. [refuse]"),
     ] = False,
 ) -> None:
     """Write findings, maps and tables of a run to files, with the texts' own ids and the names of classes.

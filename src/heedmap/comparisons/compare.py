@@ -65,6 +65,7 @@ def compare(runs: Sequence[str | Path | Audit]) -> Comparison:
         maps=maps_compared,
         texts=shown_texts(ordered, pooled, ids, maps, maps_compared),
         notes=[
+            *_notes_on_copies(ordered),
             *_notes_on_settings(rows, settings),
             *_notes_on_texts(rows, [len(texts) for texts in known], common),
             *_notes_on_labels(ordered, pooled, ids),
@@ -77,6 +78,19 @@ def _by_row(rows: Sequence[Row], ids: Sequence[TextIds]) -> list[list[TextIds]]:
     """Return the text ids of each row's runs."""
     left = iter(ids)
     return [[next(left) for _ in row.runs] for row in rows]
+
+
+def _notes_on_copies(runs: Sequence[NamedAudit]) -> list[str]:
+    """Say which runs are the same one: they have equal settings and equal findings."""
+    # Undefined numbers of both are equal as they are written.
+    alike = [(run.audit.settings, repr(run.audit.findings)) for run in runs]
+    return [
+        f"{runs[i].name} and {runs[j].name} have the same settings and the same numbers: one is a copy of the "
+        "other, or the same command made both."
+        for j in range(len(runs))
+        for i in range(j)
+        if alike[i] == alike[j]
+    ]
 
 
 def _notes_on_settings(rows: Sequence[Row], settings: Sequence[DifferingSetting]) -> list[str]:

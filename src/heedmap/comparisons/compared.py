@@ -7,7 +7,8 @@ from heedmap.comparisons.map_differences import MapDifferences
 from heedmap.comparisons.questions import ComparedQuestion
 from heedmap.comparisons.side_by_side import MOST_DIFFERENT, SideBySide
 from heedmap.errors import InputError, MissingError
-from heedmap.files.storage import write_atomically
+from heedmap.files.overwriting import refuse_data, write_file
+from heedmap.files.storage import encoded
 from heedmap.terminal.html import escaped, html_table
 from heedmap.terminal.output import cell, show
 
@@ -35,7 +36,7 @@ class Comparison(SideBySide):
             for question in self.questions
         ]
         lines = "".join(
-            f"<div><b>{escaped(row.title)}</b>: {escaped(verdict.line.sentence)} "
+            f"<div><b>{escaped(row.title)}</b>: {escaped(' '.join(verdict.sentences))} "
             f"{escaped(verdict.sentence)}</div>"
             for row, verdict in zip(self.rows, self.verdicts, strict=True)
         )
@@ -96,6 +97,7 @@ class Comparison(SideBySide):
                     "runs": [run.name for run in row.runs],
                     "answers": [line.answer for line in verdict.lines],
                     "sentence": verdict.line.sentence,
+                    "sentences": [*verdict.sentences],
                     "over_seeds": verdict.sentence,
                 }
                 for row, verdict in zip(self.rows, self.verdicts, strict=True)
@@ -177,7 +179,7 @@ class Comparison(SideBySide):
             )
         parts: list[RenderableType] = [cell(self.summary, style="bold")]
         for row, verdict in zip(self.rows, self.verdicts, strict=True):
-            parts += [cell(row.title, style="bold"), cell(verdict.line.sentence)]
+            parts += [cell(row.title, style="bold"), *map(cell, verdict.sentences)]
             if len(verdict.lines) > 1:
                 parts.append(cell(verdict.sentence))
         if all(len(verdict.lines) == 1 for verdict in self.verdicts):
@@ -197,16 +199,22 @@ class Comparison(SideBySide):
                 orders.append(f"{first} {'>' if difference.value > 0 else '<'} {second}")
         return ", ".join(orders)
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, overwrite: bool = True) -> Path:
         """Write the page to a file that ends in .html; return the path.
 
+        Args:
+            path: of the file.
+            overwrite: replace a file of another content, but never one that texts were read from.
+
         Raises:
-            InputError: another ending, or a place that cannot be written.
+            InputError: another ending, a file that is not to be replaced, or a place that cannot be written.
         """
         from heedmap.comparisons.comparison_page import page
 
         path = page_path(path)
-        write_atomically(path, page(self))
+        for run in self.runs:
+            refuse_data(path, run.audit.settings.data.source)
+        write_file(path, encoded(page(self)), overwrite)
         return path
 
 

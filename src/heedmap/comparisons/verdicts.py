@@ -1,18 +1,19 @@
 """The bottom lines side by side, and whether each holds over the seeds of its row."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heedmap.comparisons.seed_rows import Row
-from heedmap.experiments.bottom_line import BottomLine
+from heedmap.experiments.bottom_line import ONE_TRAINING, BottomLine
 from heedmap.terminal.output import some_of
 
 
 @dataclass(frozen=True)
 class RowVerdict:
-    """The bottom lines of a row's runs, and what they say together."""
+    """The bottom lines of a row's runs, their sentences with the runs' names, and what they say together."""
 
     lines: Sequence[BottomLine]
+    sentences: Sequence[str]
     sentence: str
 
     @property
@@ -31,7 +32,16 @@ def row_verdicts(rows: Sequence[Row]) -> list[RowVerdict]:
     verdicts = []
     for row in rows:
         lines = [run.audit.bottom_line for run in row.runs]
-        verdicts.append(RowVerdict(lines, _over_seeds(row, lines)))
+        sentences = [line.sentence for line in lines]
+        if len(lines) > 1:  # what each says of other seeds, the others answer
+            lines = [
+                replace(line, trainings="") if line.trainings == ONE_TRAINING else line
+                for line in lines
+            ]
+            sentences = [
+                f"{run.name}: {line.sentence}" for run, line in zip(row.runs, lines, strict=True)
+            ]
+        verdicts.append(RowVerdict(lines, sentences, _over_seeds(row, lines)))
     return verdicts
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from heedmap.data.labels import label_text, shortest
 from heedmap.errors import InputError
-from heedmap.terminal.output import some_of
+from heedmap.terminal.output import quoted, some_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -203,7 +203,9 @@ def suspected(names: Sequence[str], is_value: Callable[[int], bool]) -> tuple[st
     odd = names_like_values(names, is_value)
     if 2 * len(odd) < len(names):
         return NO_HEADER if odd else "", []
-    return NO_HEADER, [f"the names of columns look like a row ({some_of(odd, 4)}){NO_HEADER}"]
+    return NO_HEADER, [
+        f"the names of columns look like a row ({some_of([quoted(name) for name in odd], 4)}){NO_HEADER}"
+    ]
 
 
 def check_count(path: str | Path, names: Sequence[str]) -> None:

@@ -27,7 +27,7 @@ from heedmap.data.text_names import places
 from heedmap.data.tokens import TOKENIZERS, pieces, shared
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
-from heedmap.terminal.output import some_of
+from heedmap.terminal.output import quoted, some_of
 
 _QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _ENDS = {"[]": "brackets", "()": "brackets", "''": "single quotes"}
@@ -250,7 +250,7 @@ def text_keys(
     ambiguous.update(duplicates)
     problems = [f"{missing} missing"] if missing else []
     if duplicates:
-        examples = some_of([f"{name:.30}" for name in duplicates], 3)
+        examples = some_of([quoted(name) for name in duplicates], 3)
         problems.append(f"{len(duplicates)} of several rows ({examples})")
     note = f"ids in column {column}: {' and '.join(problems)}; these texts are named by their place in the data"
     return [by_place if name in ambiguous else name for name, by_place in named], [note]

@@ -37,19 +37,29 @@ _TAG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ENTITY = re.compile(r"&(?:[a-z][a-z0-9]{1,30}|#[0-9]{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
+_NAME = re.compile(r"<\s*(/?\s*[!?]?[\w\[]*)")
 _MOST_PASSES = 3
 
 
 def markup_in(text: str) -> str | None:
-    """Return the first tag, comment or entity of HTML in a text; None where there is none.
+    """Name the first tag, comment or entity of HTML in a text; None where there is none.
+
+    What stands within it belongs to the text, which a report may have to leave out.
 
     >>> markup_in("Fine.< br / >Really"), markup_in("I <3 R&D, a<b")
-    ('< br / >', None)
+    ('<br>', None)
+    >>> markup_in('<A href="mailto:me@example.org">me</A>'), markup_in("<!-- me -->"), markup_in("a &amp; b")
+    ('<a>', '<!-- -->', '&amp;')
     """
     tag = _TAG.search(text) or next(
         (entity for entity in _ENTITY.finditer(text) if html.unescape(entity[0]) != entity[0]), None
     )
-    return None if tag is None else tag[0]
+    if tag is None:
+        return None
+    if tag[0].startswith("<!--"):
+        return "<!-- -->"
+    name = _NAME.match(tag[0])
+    return tag[0] if name is None else f"<{name[1].lower()}>"
 
 
 def markup_note(texts: int, total: int, examples: list[str]) -> str:

@@ -25,7 +25,7 @@ from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import without_markup
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
-from heedmap.terminal.output import some_of
+from heedmap.terminal.output import quoted, some_of
 
 FEW = 10
 """Classes with fewer training texts are noted, in corpora of more than `LABELLED` rows."""
@@ -35,7 +35,7 @@ MOST_WITHOUT_SPACES = 0.1
 """Share of the texts that may be written without spaces between words; more are refused."""
 LEAST_SPACES = 0.1
 """Spaces per character of such a script from which its words are taken to be separated."""
-NAMED, WIDE = 5, 30  # labels or texts that a line names, and characters of each
+NAMED = 5  # labels or texts that a line names
 MISSING = NO_VALUE | MAYBE_NO_VALUE
 # Thai, Lao, Burmese, Khmer, Japanese kana, Chinese characters.
 _SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -93,16 +93,6 @@ def _text(row: Row, settings: DataSettings) -> str:
     if row.written is not None:
         return row.written
     return ("" if settings.raw else " ").join(row.tokens)
-
-
-def quoted(text: str) -> str:
-    r"""Quote a text, with what cannot be seen of it written out.
-
-    >>> print(quoted("very\xa0good"), quoted("e\u0301"), quoted("x" * 40))
-    'very\xa0good' 'e\u0301' 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'
-    """
-    excerpt = text if len(text) <= WIDE else f"{text[:WIDE]}…"
-    return repr(excerpt) if unicodedata.is_normalized("NFC", excerpt) else ascii(excerpt)
 
 
 def _some(counts: Mapping[str, int] | Sequence[str]) -> str:

@@ -20,6 +20,18 @@ def write_file(path: Path, content: bytes, overwrite: bool) -> None:
         write(path, content)
 
 
+def refuse_data(path: Path, source: str) -> None:
+    """Raise InputError if a file that is to be written is one that texts were read from.
+
+    `source` is where they were read from: a file, a folder, or the name of a data set.
+    """
+    place = Path(source).expanduser()
+    if path.exists() and place.exists() and (place.samefile(path) or place in path.parents):
+        raise InputError(
+            f"{path}: the run's texts were read from it; choose another --out, so that they are not lost"
+        )
+
+
 def has_content(path: Path, content: bytes | Callable[[], bytes], overwrite: bool) -> bool:
     """Return whether a file has this content already; what makes it is only called if there is a file.
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.notes import note_texts
 from heedmap.experiments.registry import registered
 from heedmap.experiments.repeats import text_numbers
 
@@ -14,6 +15,9 @@ LEFT_OUT = "texts_left_out"  # a fact about such an audit
 TEXTS = ("tokens", "query")
 # What a word says for each class, in full precision, is nearly a name of it for whoever has the model.
 TELLING = ("relevance",)
+_QUOTED = re.compile(
+    r"(?<![\w=])(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)"
+)  # as `repr` writes a text
 _PLACE = re.compile(r"(line|row|index) \d+")  # names no file, and no id of the user's
 _Result = TypeVar("_Result", bound=AuditResult)
 
@@ -29,7 +33,7 @@ def without_texts(audit: _Result) -> _Result:
     A token is named by its text's number and its place there, so that equal texts are still counted once;
     whether two texts share a word is not told. A text keeps its line or row in the data, not its own id. Names
     of classes, columns and files stay. Of other packages' tables the columns of text are left out. The table
-    of what each word says for each class is left out as a whole.
+    of what each word says for each class is left out as a whole. What notes quote of the data is left out too.
     """
     numbers = text_numbers(audit.tables["instances"]).tolist()
     tables = {
@@ -37,7 +41,9 @@ def without_texts(audit: _Result) -> _Result:
         for name, table in audit.tables.items()
         if name not in TELLING
     }
-    return replace(audit, tables=tables, about={**audit.about, LEFT_OUT: True})
+    notes = [_QUOTED.sub("‘…’", note) for note in note_texts(audit.about)]
+    about = {**audit.about, **({"notes": notes} if notes else {}), LEFT_OUT: True}
+    return replace(audit, tables=tables, about=about)
 
 
 def _anonymous(name: str, table: pa.Table, numbers: list[int] | None) -> pa.Table:

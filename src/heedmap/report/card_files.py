@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from xml.sax.saxutils import escape
 
+from heedmap.errors import InputError
 from heedmap.experiments.findings import COLOURS, AuditResult
 from heedmap.files.storage import encoded
 from heedmap.report.card_content import (
@@ -35,6 +37,20 @@ _TEX = {
     "—": "---", "“": "``", "”": "''", "‘": "`", "’": "'", "×": r"$\times$", "±": r"$\pm$", "·": r"$\cdot$",
     "…": r"\dots{}", "≤": r"$\le$", "≥": r"$\ge$", "ε": r"$\varepsilon$", "τ": r"$\tau$", "½": r"$\frac12$",
 }  # fmt: skip
+
+
+def format_of(path: Path, file_format: str | None = None) -> str:
+    """Return the format of a card's file, which its name ends in.
+
+    Raises:
+        InputError: the name ends otherwise.
+    """
+    ending = path.suffix.lower().removeprefix(".")
+    expected = FORMATS if file_format is None else (file_format,)
+    if ending not in expected:
+        endings = ", ".join(f".{name}" for name in expected)
+        raise InputError(f"{path}: expected a name that ends in {endings}; rename it")
+    return ending
 
 
 def card_file(audit: AuditResult, file_format: str) -> bytes:

@@ -186,10 +186,15 @@ class Audit(AuditResult):
         if path.suffix.lower() in (".html", ".htm"):
             save_report(self if texts else without_texts(self), path)
             return path
-        if place_of(path).is_file:
-            self.export(path, texts=texts, overwrite=True)
-            return path
-        if guess_type(path.name)[0] is not None and not path.is_dir():
+        if path.suffix.lower().removeprefix(".") in FORMATS:
+            if place_of(path).is_file:
+                self.export(path, texts=texts, overwrite=True)
+                return path
+            if not RunFolder(path).is_begun():
+                raise InputError(
+                    f"{path}: expected a place for a file, found a folder; remove it, or choose another name"
+                )
+        elif guess_type(path.name)[0] is not None and not path.is_dir():
             endings = ", ".join(f".{file_format}" for file_format in FORMATS)
             raise InputError(
                 f"{path}: expected a name that ends in .html, {endings}, or that of a folder for the run"

@@ -1,13 +1,14 @@
 """Write an audit's findings, maps and tables to files that other programs read."""
 
 from collections.abc import Callable, Mapping
+from mimetypes import guess_type
 from pathlib import Path
 from typing import NamedTuple
 
 from heedmap.errors import InputError
 from heedmap.experiments.findings import AuditResult
 from heedmap.files.manifest import Manifest
-from heedmap.files.overwriting import has_content, write_file
+from heedmap.files.overwriting import has_content, refuse_data, write_file
 from heedmap.files.storage import refuse_file
 from heedmap.report.anonymous import without_texts
 from heedmap.report.exported_tables import exported_tables, findings_table
@@ -32,7 +33,7 @@ def place_of(out: str | Path, file_format: str | None = None) -> Place:
     """Return where an export goes: a name that ends in one of FORMATS is a file's.
 
     Raises:
-        InputError: an unknown format, or another one than the file's name says.
+        InputError: an unknown format, another one than the file's name says, or a name of another kind.
     """
     path = Path(out).expanduser()
     suffix = path.suffix.lower().removeprefix(".")
@@ -43,6 +44,12 @@ def place_of(out: str | Path, file_format: str | None = None) -> Place:
         raise InputError(
             f"{path}: expected a folder, or a name that ends in .{file_format}, which is the format asked for; "
             "rename it, or leave the format out"
+        )
+    if not is_file and not path.is_dir() and guess_type(path.name)[0] is not None:
+        endings = ", ".join(f".{name}" for name in FORMATS)
+        raise InputError(
+            f"{path}: expected a folder, or a name that ends in {endings}, got that of another kind of file; "
+            "rename it"
         )
     return Place(path, suffix if is_file else file_format or "csv", is_file)
 
@@ -74,6 +81,7 @@ def export(
     place = place_of(out, file_format)
     audit = audit if texts else without_texts(audit)
     if place.is_file:
+        refuse_data(place.path, audit.settings.data.source)
         write_file(place.path, _single_file(audit, place.file_format), overwrite)
         return [place.path]
     refuse_file(place.path)

@@ -3,6 +3,7 @@
 import codecs
 import re
 import sys
+import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rich.segment import Segment
     from rich.text import Text
 
+EXCERPT = 30  # characters of a text that a line quotes
 WIDE = 200  # columns without a terminal, so that a log is not cut
 # C0 and C1 control characters, line and paragraph separators, changes of the reading direction, and
 # surrogates (a path's undecodable bytes).
@@ -57,6 +59,16 @@ def some_of(things: Sequence[object], limit: int = 8) -> str:
     """
     rest = f" and {len(things) - limit} more" if len(things) > limit else ""
     return ", ".join(map(str, things[:limit])) + rest
+
+
+def quoted(text: str) -> str:
+    r"""Quote a text, with what cannot be seen of it written out.
+
+    >>> print(quoted("very\xa0good"), quoted("e\u0301"), quoted("x" * 40))
+    'very\xa0good' 'e\u0301' 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'
+    """
+    excerpt = text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…"
+    return repr(excerpt) if unicodedata.is_normalized("NFC", excerpt) else ascii(excerpt)
 
 
 def cell(text: object, style: str = "") -> "Text":
