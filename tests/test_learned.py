@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from heedmap.papers.kit import claims
+from heedmap.papers.kit.claims import Check, Side
 from heedmap.papers.kit.learned import Learned, Score, accuracy, has_learned
 from heedmap.papers.kit.result import Claim, Estimate
 
@@ -53,6 +55,24 @@ def test_one_training_that_has_not_learned_marks_its_model(judged):
     told = "† Not learned, and not counted: a (1 of 2 trainings: accuracy 0.520, one answer 0.500)."
     assert judged.sentence().startswith(told)
     assert Learned({"b": judged.models["b"]}).sentence() == ""
+
+
+def test_a_model_of_which_it_is_asked_whether_it_learns_is_marked_and_counted(judged):
+    guided = Learned(judged.models, frozenset("a"))
+    assert (guided.failed, guided.uncounted) == (judged.failed, {})
+    assert guided.marked("A", "a") == "A †"
+    told = (
+        "† Not learned, and counted, for whether they learn is what is asked: a (1 of 2 trainings: "
+    )
+    assert guided.sentence().startswith(told)
+    number = Estimate("a", 0.5, 0.4, 0.6)
+    claim = Claim("It holds", "survives", ("1 of 1",), decisive=number)
+    assert guided.judged(claim, "a") == claim
+    check = Check("1 of 1", Side(True, False), ["a"], number)
+    assert claims.judged("It holds", [check], guided).verdict == "survives"
+    assert claims.judged("It holds", [check], judged).verdict == "undecided"
+    both = Learned({**judged.models, "c": judged.models["a"]}, frozenset("a"))
+    assert "not counted: c (" in both.sentence()
 
 
 def test_a_claim_that_rests_on_such_a_model_is_undecided_and_says_why(judged):

@@ -9,6 +9,7 @@ from sklearn.metrics import f1_score
 from wording import refused
 
 from heedmap.experiments.questions.adversary_agreement import Agreement
+from heedmap.experiments.questions.guidance import GUIDES
 from heedmap.papers.kit.learned import Learned, accuracy
 from heedmap.papers.kit.registry import figures as figures_of
 from heedmap.papers.kit.render import markdown
@@ -95,6 +96,38 @@ def test_an_adversary_that_has_not_learned_is_not_counted(made):
     word, lines, decisive = agreement.anti_correlated()
     assert (word, lines, decisive) == ("undecided", ["no adversary has learned"], None)
     assert any(MARK in line[0] for line in agreement.table().lines)
+
+
+@pytest.mark.parametrize(
+    ("failed", "marks"),
+    [
+        (["guided by uniform weights", "guided by a trained adversary's"], 0),
+        (["guided by its own, learned"], 1),
+        (["with attention"], 3),
+        (["guided by uniform weights", "guided by its own, learned", "guided by this map"], 1),
+        ([f"guided by {guide}" for guide in GUIDES.values()], 3),
+    ],
+)
+def test_guided_models_count_unless_none_of_them_has_learned(made, failed, marks):
+    changed = replace(made)
+    scores = {name: {1: [accuracy(0.5, 0.5, 100)]} for name in failed}
+    changed.__dict__["learned"] = Learned(scores, made.learned.counted)
+    (claim,) = [claim for claim in result(changed).claims if "best guide" in claim.text]
+    assert sum(line.endswith(MARK) for line in claim.numbers) == marks
+    assert (claim.decisive is None) == (marks == 3)
+
+
+def test_a_far_adversary_that_has_not_learned_neither_lets_a_claim_survive_nor_fall(made):
+    changed = replace(made)
+    scores = {a.name: {1: [accuracy(0.5, 0.5, 100)]} for a in made.adversaries[1:]}
+    changed.__dict__["learned"] = Learned(scores)
+    changed.__dict__["adversaries"] = [
+        replace(a, jsd=np.full(len(a.jsd), 0.5)) for a in made.adversaries
+    ]
+    (claim,) = [claim for claim in result(changed).claims if "farther than" in claim.text]
+    assert (claim.verdict, claim.decisive) == ("undecided", None)
+    assert all(line.endswith(MARK) for line in claim.numbers)
+    assert len(claim.numbers) == len(scores)
 
 
 def test_f1_is_that_of_class_1(made):

@@ -37,3 +37,8 @@ export function chip(level: string, words = level): HTMLSpanElement {
 export function fixed(value: number, decimals: number): string {
   return value.toFixed(decimals).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
 }
+
+/** A count with commas between thousands, as everywhere in heedmap. */
+export function grouped(count: number): string {
+  return count.toLocaleString("en-US");
+}

@@ -1,7 +1,7 @@
 // All texts of the page: filters, the table, and the opened texts; the address holds what is chosen.
 import { Blocks } from "./blocks.ts";
 import { columnMeanings } from "./column_meanings.ts";
-import { element, visible } from "./elements.ts";
+import { element, grouped, visible } from "./elements.ts";
 import { Filters } from "./filters.ts";
 import type { LinkedFigures } from "./linked_figures.ts";
 import { readBlock, type Index, type TextMap } from "./payload.ts";
@@ -129,7 +129,7 @@ export class Explorer {
     const rows = select(this.#index, this.#columns, this.#words, this.#state, brushed);
     const all = this.#index.tokens.length;
     const here = this.#index.total > all ? " of this page" : "";
-    const status = `${rows.length === all ? "All" : `${rows.length} of`} ${all} texts${here}`;
+    const status = `${rows.length === all ? "All" : `${grouped(rows.length)} of`} ${grouped(all)} texts${here}`;
     this.#filters.show(this.#state, brushed === null ? status : `${status}, with a selection in a figure`);
     this.#figures.show(rows.length === all ? null : new Set(rows), this.#state.brush);
     const open = [this.#state.pin, this.#state.text].flatMap((anchor) => {

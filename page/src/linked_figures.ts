@@ -1,6 +1,6 @@
 // All figures whose marks are texts, joined with the table: each shows what is chosen, and chooses.
 import type { Links } from "./charts.ts";
-import { visible } from "./elements.ts";
+import { grouped, visible } from "./elements.ts";
 import { LinkedFigure, type FigureActions } from "./linked_figure.ts";
 import { marksOf, read, rowsIn, written, type Brush, type Mark } from "./marks.ts";
 import type { Index } from "./payload.ts";
@@ -84,8 +84,8 @@ export class LinkedFigures implements Links {
       return `${this.names[row] ?? ""}: ${letters.length > WORDS ? `${letters.slice(0, WORDS).join("")}…` : text}`;
     }
     const count = mark.rows.length + mark.unlisted;
-    const words = `${count} ${count === 1 ? "text" : "texts"}`;
-    return mark.unlisted === 0 ? words : `${words}, of which the table has ${mark.rows.length}`;
+    const words = `${grouped(count)} ${count === 1 ? "text" : "texts"}`;
+    return mark.unlisted === 0 ? words : `${words}, of which the table has ${grouped(mark.rows.length)}`;
   }
 }
 

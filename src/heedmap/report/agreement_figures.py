@@ -182,7 +182,7 @@ def _curves(
         n = counts[curve.label]
         left_out = f", {total - n} undefined" if n < total else ""
         line = "" if as_rows else name
-        keys.append(Key(f"{curve.label} (n = {n}{left_out})", curve.colour, line))
+        keys.append(Key(f"{curve.label} (n = {n:,}{left_out})", curve.colour, line))
         shape = shapes[curve.label]
         if as_rows or shape is None:
             continue
@@ -235,7 +235,7 @@ def rationale(audit: AuditResult) -> list[Figure]:
             "low": f.low if math.isfinite(f.low) else f.value,
             "high": f.high if math.isfinite(f.high) else f.value,
             "n": f.n,
-            "text": f"{number(f.value)}, n = {f.n}",
+            "text": f"{number(f.value)}, n = {f.n:,}",
         }
         for f in findings
     ]

@@ -72,7 +72,7 @@ def agreement(audit: AuditResult) -> list[Figure]:
         Figure(
             key="dynamics",
             title="What comes first, relevance or attention?",
-            n=f"n = {records['row'].nunique()} texts",
+            n=f"n = {records['row'].nunique():,} texts",
             caption="How often the word with the largest weight after the last step is among the top 5 % of "
             "the text's words at an earlier step, by attention, by relevance and by influence (Snell et al. "
             "2021). In a text of up to 20 words the top 5 % are one word.",

@@ -33,7 +33,7 @@ class Division:
 
     def key(self, i: int, values: NDArray[np.float64], mean: bool = True) -> Key:
         """Return the legend's entry for a series with these values."""
-        counts = f"n = {len(values)}" + (f", mean {number(float(values.mean()))}" if mean else "")
+        counts = f"n = {len(values):,}" + (f", mean {number(float(values.mean()))}" if mean else "")
         return Key(f"{self.name(i)} ({counts})", PALETTE[i])
 
     @property
@@ -77,7 +77,10 @@ def texts(n: int, left_out: Mapping[str, int]) -> str:
     'n = 30 texts, 10 of one word left out'
     """
     return ", ".join(
-        [f"n = {n} texts", *(f"{count} {reason}" for reason, count in left_out.items() if count)]
+        [
+            f"n = {n:,} texts",
+            *(f"{count:,} {reason}" for reason, count in left_out.items() if count),
+        ]
     )
 
 

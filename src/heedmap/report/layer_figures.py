@@ -219,7 +219,7 @@ def _behind(scan: _Scan, counts: list[int]) -> str:
 def sampled(audit: AuditResult, count: int) -> str:
     """Return a phrase like `n = 300 texts, a seeded sample of 2000`."""
     total = audit.tables["instances"].num_rows
-    return f"n = {count} texts" + (f", a seeded sample of {total}" if count < total else "")
+    return f"n = {count:,} texts" + (f", a seeded sample of {total:,}" if count < total else "")
 
 
 def _least(scan: _Scan, part: NDArray[np.bool_]) -> int:

@@ -114,7 +114,7 @@ def _accuracies(
     return Figure(
         key=key,
         title=title,
-        n=f"n = {len(label)} texts, {max(map(len, values.values()))} trainings each",
+        n=f"n = {len(label):,} texts, {max(map(len, values.values()))} trainings each",
         caption=caption,
         spec=specification(chart, ROW * len(values)),
         keys=[Key("one training", PALETTE[0]), Key("the commonest class", QUIET, "dashed")],
@@ -325,7 +325,7 @@ def deception(audit: AuditResult) -> list[Figure]:
         Figure(
             key="deception",
             title="Can the model hide what it uses?",
-            n=f"n = {len(audit.tables['instances'])} texts, {trainings} trainings per penalty",
+            n=f"n = {len(audit.tables['instances']):,} texts, {trainings} trainings per penalty",
             caption="Left and as high as λ = 0, and above the dotted line: the words still decide and are no "
             "longer shown (Pruthi et al. 2020)."
             + (
@@ -375,7 +375,7 @@ def ease(audit: AuditResult) -> list[Figure]:
         Figure(
             key="adversary-by-model",
             title="Where are adversaries easy to find?",
-            n=f"n = {len(audit.tables['instances'])} texts",
+            n=f"n = {len(audit.tables['instances']):,} texts",
             caption="How far other weights of a text can go with the same prediction, by model; the tick is "
             "how far the map of the same model from another seed is.",
             spec=specification(chart, 50 * models["encoder"].nunique()),

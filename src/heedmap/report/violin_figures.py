@@ -156,7 +156,7 @@ def _violin_chart(
         # The sharpest attention is on top; within a row the first class is.
         centre = v.bin + 0.5 - slot * (present.index(v.series) - (len(present) - 1) / 2)
         group = {"series": classes[v.series], "bin": BIN_NAMES[v.bin], "n": v.n, "y": centre}
-        labels.append({**group, "text": f"n = {v.n}"})
+        labels.append({**group, "text": f"n = {v.n:,}"})
         if v.shape is None:
             points += [{**group, **point} for point in _swarm(v, centre, slot)]
             continue

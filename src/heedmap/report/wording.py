@@ -33,10 +33,10 @@ def overview_number(finding: Finding) -> str:
 def plural(count: int, noun: str) -> str:
     """Return a number and its noun.
 
-    >>> plural(1, "epoch"), plural(2, "epoch")
-    ('1 epoch', '2 epochs')
+    >>> plural(1, "epoch"), plural(2000, "epoch")
+    ('1 epoch', '2,000 epochs')
     """
-    return f"{count} {noun}" + ("" if count == 1 else "s")
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def interval_text(finding: Finding) -> str:
@@ -48,8 +48,8 @@ def interval_text(finding: Finding) -> str:
 
 def count_text(finding: Finding) -> str:
     """Return n, and the number of different texts, which the interval counts, if any text repeats."""
-    different = f" ({finding.distinct} different)" if finding.distinct < finding.n else ""
-    return f"n = {finding.n}{different}"
+    different = f" ({finding.distinct:,} different)" if finding.distinct < finding.n else ""
+    return f"n = {finding.n:,}{different}"
 
 
 def scale_text(finding: Finding) -> str | None:
@@ -62,7 +62,7 @@ def scale_text(finding: Finding) -> str | None:
     else:
         # Chance and the best order are computed on a sample of the texts only.
         reached = (
-            f"On the {relative.n} texts with all three numbers, this map reaches {number(relative.value)}, "
+            f"On the {relative.n:,} texts with all three numbers, this map reaches {number(relative.value)}, "
             f"chance {chance}, and these weights at best {ceiling}."
         )
     if abs(relative.ceiling - relative.chance) < LEAST_ROOM:
@@ -149,14 +149,14 @@ def repeats_text(audit: AuditResult) -> str | None:
     if repeats:
         verb = "repeats" if repeats == 1 else "repeat"
         parts.append(
-            f"{repeats} of the {instances.num_rows} audited texts {verb} another; "
+            f"{repeats:,} of the {instances.num_rows:,} audited texts {verb} another; "
             "intervals count each text once"
         )
     also_in = audit.about.get("also_in")
     if isinstance(also_in, Mapping) and any(also_in.values()):
-        counts = ", ".join(f"{n} in {name}" for name, n in also_in.items() if n)
+        counts = ", ".join(f"{n:,} in {name}" for name, n in also_in.items() if n)
         total = audit.about.get("test_texts", instances.num_rows)
-        parts.append(f"of the {total} test texts, some are in other splits too: {counts} (kept)")
+        parts.append(f"of the {total:,} test texts, some are in other splits too: {counts} (kept)")
     return "; ".join(parts) or None
 
 
@@ -256,7 +256,7 @@ def classes_text(audit: AuditResult) -> str:
     for name, size in zip(audit.classes, sizes, strict=True):
         if any(size):
             short = shortened(name)
-            names.append(f"{short} {'/'.join(map(str, size))}" if counts else short)
+            names.append(f"{short} {'/'.join(f'{n:,}' for n in size)}" if counts else short)
     splits = f" ({'/'.join(map(str, counts))})" if counts else ""
     unlisted, empty = max(len(names) - LISTED, 0), len(audit.classes) - len(names)
     total = f"{len(audit.classes)}: " if unlisted or empty else ""
@@ -269,11 +269,11 @@ def audited_text(audit: AuditResult) -> str:
     """Say how many of the test texts were audited."""
     audited = audit.tables["instances"].num_rows
     total = audit.about.get("test_texts", audited)
-    texts = f"all {audited} test texts"
+    texts = f"all {audited:,} test texts"
     if audited != total:
-        texts = f"{audited} of {total} test texts, a seeded sample"
+        texts = f"{audited:,} of {total:,} test texts, a seeded sample"
     if windows := audit.about.get("windows"):
-        return f"{texts}, in {windows} windows; the numbers of a text are means over its windows"
+        return f"{texts}, in {windows:,} windows; the numbers of a text are means over its windows"
     return texts
 
 
@@ -281,7 +281,9 @@ def vectors_text(audit: AuditResult) -> str | None:
     """Count the words that have a pretrained vector; None without a file of vectors."""
     count, words = audit.about.get("vectors"), audit.about.get("words")
     return (
-        None if count is None else f"pretrained for {count} of {words} words, zero for the others"
+        None
+        if count is None
+        else f"pretrained for {count:,} of {words:,} words, zero for the others"
     )
 
 
@@ -299,7 +301,7 @@ def weights_kept(audit: AuditResult, short: bool = False) -> str | None:
     if not isinstance(counts, Mapping) or (short and counts["kept"] == counts["searched"]):
         return None
     choice = "" if counts["kept"] == counts["searched"] else ", the shortest"
-    return f"kept for {counts['kept']} of {counts['searched']} searched texts{choice}"
+    return f"kept for {counts['kept']:,} of {counts['searched']:,} searched texts{choice}"
 
 
 def epsilon(audit: AuditResult) -> float:
@@ -316,7 +318,7 @@ def left_out(audit: AuditResult) -> dict[str, str]:
 
 def counts(reasons: Mapping[str, int]) -> str:
     """Return `reason: count; reason: count`."""
-    return "; ".join(f"{reason}: {count}" for reason, count in reasons.items())
+    return "; ".join(f"{reason}: {count:,}" for reason, count in reasons.items())
 
 
 def column(tables: Mapping[str, pa.Table], table: str, name: str) -> NDArray[np.float64]:

@@ -81,7 +81,7 @@ def judged(
     """Judge a claim by its checks, those of models that have not learned (their `task`) left out."""
     lines, sides, estimates = [], [], []
     for line, side, models, estimate in checks:
-        failed = any(model in learned.failed for model in models)
+        failed = any(model in learned.uncounted for model in models)
         lines.append(not_counted(line, task) if failed else line)
         sides.append(NEITHER if failed else side)
         estimates.append(None if failed else estimate)

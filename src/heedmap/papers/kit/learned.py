@@ -6,7 +6,8 @@ A training has learned if its score on the test texts
 * and, where a score is published, at least half of the way from there to it.
 
 Where neither can be told (no published score, and the texts are not known), nothing is marked. A number of a
-model that has not learned is shown, with a mark, and not counted in what is concluded.
+model that has not learned is shown, with a mark, and not counted in what is concluded; unless whether it learns
+is what is asked, as of a model that reads with weights that are given to it.
 """
 
 import math
@@ -72,9 +73,10 @@ Trainings = Mapping[object, Sequence[Score]]
 
 @dataclass(frozen=True)
 class Learned:
-    """The models of a reproduction by what the result calls them."""
+    """The models of a reproduction by what the result calls them; the `counted` ones count in any case."""
 
     models: Mapping[str, Trainings]
+    counted: frozenset[str] = frozenset()
 
     @cached_property
     def failed(self) -> dict[str, list[object]]:
@@ -84,6 +86,11 @@ class Learned:
             for model, trainings in self.models.items()
         }
         return {model: seeds for model, seeds in failed_seeds.items() if seeds}
+
+    @cached_property
+    def uncounted(self) -> dict[str, list[object]]:
+        """Those of them that are not counted."""
+        return {model: seeds for model, seeds in self.failed.items() if model not in self.counted}
 
     def of(self, model: str, seed: object) -> bool | None:
         """Return whether a training has learned; None where it cannot be told."""
@@ -95,9 +102,18 @@ class Learned:
 
     def sentence(self) -> str:
         """Return which models have not learned, by what scores, and the rule; empty if there are none."""
-        if not self.failed:
-            return ""
-        return f"{MARK} Not learned, and not counted: {'; '.join(map(self._told, self.failed))}. {RULE}"
+        kinds = {
+            "Not learned, and not counted": [*self.uncounted],
+            "Not learned, and counted, for whether they learn is what is asked": [
+                model for model in self.failed if model in self.counted
+            ],
+        }
+        told = [
+            f"{words}: {'; '.join(map(self._told, models))}."
+            for words, models in kinds.items()
+            if models
+        ]
+        return " ".join([MARK, *told, RULE]) if told else ""
 
     def _told(self, model: str) -> str:
         trainings, seeds = self.models[model], self.failed[model]
@@ -116,7 +132,7 @@ class Learned:
 
     def judged(self, claim: Claim, *models: str) -> Claim:
         """Return a claim; none of its numbers counts if one of these models has not learned."""
-        without = [model for model in models if model in self.failed]
+        without = [model for model in models if model in self.uncounted]
         if not without:
             return claim
         numbers = [not_counted(line, f": {', '.join(without)}") for line in claim.numbers]

@@ -13,16 +13,18 @@ from heedmap.experiments.questions.guidance import GUIDES
 from heedmap.experiments.questions.necessity import paired_p
 from heedmap.experiments.questions.trained_adversary import Trained, adversaries
 from heedmap.experiments.repeats import text_numbers
-from heedmap.experiments.seed_intervals import level_of, mean_interval
+from heedmap.experiments.seed_intervals import interval_over_texts, level_of
 from heedmap.experiments.seeds import Seeds, over_seeds, right
 from heedmap.papers.kit.claims import (
+    NEITHER,
+    Check,
     Side,
     above,
-    least,
+    judged,
     verdict,
     verdict_of_any,
 )
-from heedmap.papers.kit.learned import Learned, Score, accuracy
+from heedmap.papers.kit.learned import Learned, Score, accuracy, not_counted
 from heedmap.papers.kit.reproduction import Reproduction
 from heedmap.papers.kit.result import (
     Claim,
@@ -96,6 +98,7 @@ class WiegreffePinter(Reproduction[WiegreffePinterSettings]):
     def learned(self) -> Learned:
         """Which models have learned, by what they are called: by accuracy, and by the published F1.
 
+        Models that read with given weights count in any case: that they learn less is what the paper asks.
         Of F1 one answer is the share of class 1, what guessing has: always answering 1 has more, and its
         accuracy is no better than that of the commonest class.
         """
@@ -116,7 +119,8 @@ class WiegreffePinter(Reproduction[WiegreffePinterSettings]):
             share = float((part["predicted"].to_numpy() == self.label[part["row"]]).mean())
             name = adversary_name(float(strength), str(direction))
             models[name] = {1: [accuracy(share, float(ends.max()), len(self.label))]}
-        return Learned(models)
+        given = [KINDS["uniform"], *(words for name, words in GUIDED.items() if name != "learned")]
+        return Learned(models, frozenset(given))
 
     @property
     def long(self) -> NDArray[np.bool_]:
@@ -251,22 +255,27 @@ def _guided(reproduction: WiegreffePinter) -> Table:
 def _helps(reproduction: WiegreffePinter) -> Claim:
     table = reproduction.audit.tables["guidance"]
     accuracy = {name: right(table[name], reproduction.label).mean(1) for name in GUIDES}
-    numbers, sides, estimates = [], [], []
-    for name in ("uniform", "learned", "adversary"):
+    learned, checks = reproduction.learned, []
+    compared = ("uniform", "learned", "adversary")
+    # Where no guide lets the small model learn, nothing is compared.
+    has_any = any(GUIDED[name] not in learned.failed for name in ("base", *compared))
+    for name in compared:
         difference = accuracy["base"] - accuracy[name]
         number, words, side = _difference(reproduction, difference, f"against {GUIDES[name]}")
-        sides.append(side)
-        numbers.append(words)
-        estimates.append(number)
-    return _judged(
-        reproduction,
+        checks.append(
+            Check(words, side, [GUIDED[name]], number)
+            if has_any
+            else Check(not_counted(words), NEITHER)
+        )
+    claim = judged(
         "The LSTM's weights are the best guide: better than uniform ones, than those the small model learns, "
         "and than an adversary's.",
-        verdict(sides),
-        numbers,
+        checks,
+        learned,
+        basis=over_texts(reproduction.settings.seeds),
         found=FOUND_GUIDE,
-        decisive=least(estimates),
     )
+    return learned.judged(claim, KINDS["learned"])
 
 
 def _adversaries(reproduction: WiegreffePinter) -> Table:
@@ -293,12 +302,17 @@ def _elsewhere(reproduction: WiegreffePinter) -> Claim:
     for adversary in far:
         # One of several is enough, so each has its part of the error (Bonferroni).
         nearer = reproduction.stability("change") - adversary.tvd
-        low, high = mean_interval(nearer.tolist(), level_of(len(far)))
-        sides.append(Side(low > 0, high <= 0))
+        low, high = interval_over_texts(nearer.tolist(), level_of(len(far)))
         number = Estimate(adversary.name, float(nearer.mean()), low, high)
-        estimates.append(number)
         jsd = adversary.jsd[reproduction.long].mean()
-        numbers.append(f"{number.text}, JSD {jsd:.2f}; TVD of another seed less the adversary's")
+        words = f"{number.text}, JSD {jsd:.2f}; TVD of another seed less the adversary's"
+        if adversary_name(adversary.strength, adversary.direction) in reproduction.learned.failed:
+            sides.append(NEITHER)
+            numbers.append(not_counted(words))
+            continue
+        sides.append(Side(low > 0, high <= 0))
+        estimates.append(number)
+        numbers.append(words)
     return _judged(
         reproduction,
         f"A model can be trained whose maps are far from this one's (JSD ≥ {FAR}) and whose answers are no "
