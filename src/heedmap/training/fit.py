@@ -86,6 +86,7 @@ def fit(objective: Objective, checkpoint: Path | None = None) -> Trained:
         if checkpoint and accelerator.is_main_process:
             save_checkpoint(checkpoint, progress, objective)
     assert progress.best_epoch is not None
+    objective.on_end()
     bare.load_state_dict(progress.best)
     torch.nn.Module.eval(bare).requires_grad_(False)
     return Trained(progress.scores, progress.best_epoch, threads=sorted(set(progress.threads)))

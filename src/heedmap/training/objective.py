@@ -92,6 +92,9 @@ class Objective(ABC):
     def on_step(self, step: int, total: int) -> None:  # noqa: B027 - most have no schedule
         """Hook before every step, for a learning rate schedule."""
 
+    def on_end(self) -> None:  # noqa: B027 - most have nothing to undo
+        """Hook after the last epoch, before the best epoch's weights are restored."""
+
     def random_state(self, rng: np.random.Generator) -> AbstractContextManager[None]:
         """Seed torch's global generators for an epoch (dropout).
 
