@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from heedmap.settings import FREE, RunSettings
+from heedmap.settings import BUDGET, FREE, RunSettings
 
 # Paths and how the files there are written are not part of the identity: texts, weights and vectors are
 # identified by their hashes.
@@ -57,6 +57,10 @@ def settings_hash(settings: RunSettings) -> str:
     for name in ("variant", "guide"):  # as before there were any
         if values[name] is None:
             del values[name]
+    audit = values["audit"] or {}
+    for name in BUDGET:
+        if audit.get(name, 0) is None:
+            del audit[name]
     for place in PLACES:
         part, name = place.split(".")
         (values.get(part) or {}).pop(name, None)
@@ -66,9 +70,11 @@ def settings_hash(settings: RunSettings) -> str:
 def identity(settings: RunSettings, weights: str, classes: Sequence[str]) -> str:
     """Return a hash of everything that a run's numbers depend on, whatever its folder."""
     values = settings.model_dump(mode="json", exclude_defaults=True)
-    for place in (*PLACES, *FREE):
+    for place in (*PLACES, *FREE, *(f"audit.{name}" for name in BUDGET)):
         part, name = place.split(".")
         values.get(part, {}).pop(name, None)
+    if settings.audit is not None and settings.audit.is_drawn:  # however many are drawn
+        values["audit"]["drawn"] = True
     content = json.dumps([values, weights, list(classes)], sort_keys=True)
     # 64 bits tell runs apart; nobody gains by forging one, so the whole hash is not needed.
     return hashlib.sha256(content.encode()).hexdigest()[:16]
