@@ -27,6 +27,8 @@ from heedmap.errors import InputError
 # in the path of a search (none of 20 texts of MiniLM, one of 42 of tiny models, by .008 nats). Each table
 # records the value it was made with, and `about` in findings.json lists them all.
 FREE = ("model.batch_tokens",)
+# How many texts are drawn. The number of a text is the same however many there are.
+BUDGET = ("minutes", "drawn", "unasked")
 # The bounds exclude sizes that fit in no memory; an integer in TOML has 64 bits.
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Size = Annotated[int, Field(ge=1, le=65_536)]  # of vectors
@@ -392,6 +394,22 @@ def _names(value: object) -> object:
 Names = Annotated[tuple[str, ...] | None, BeforeValidator(_names)]
 
 
+def _minutes(value: object) -> object:
+    """Take a number of minutes as it is written on a command line."""
+    if value is None or value == "all":
+        return value
+    try:
+        minutes = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        minutes = 0.0
+    if isinstance(value, bool) or not 0 < minutes < float("inf"):
+        raise PydanticCustomError("minutes", "expected minutes above 0, such as 10 or 0.5, or all")
+    return minutes
+
+
+Minutes = Annotated[float | Literal["all"] | None, BeforeValidator(_minutes)]
+
+
 class AuditSettings(Settings):
     """How attention is audited.
 
@@ -402,11 +420,24 @@ class AuditSettings(Settings):
     gradient vanishes where it rounds to 1. `search_…`: the search for adversarial attention where there is no
     exact method; `descent_steps`: steps of the paper's search, 0 for models that are too slow for it.
     `random_item`: see `heedmap.experiments.questions.erasure`; `renormalise`:
-    `heedmap.experiments.methods.erasure_predictions`.
+    `heedmap.experiments.methods.erasure_predictions`. `minutes`: see `heedmap.experiments.budget`; `drawn` is
+    how many texts were drawn in this time, and `unasked` are the questions that it was too short for (None:
+    not known yet).
     """
 
     seed: Seed = option("Seed of the split, the weights and the experiments.", 0)
     instances: Positive = option("Audit at most this many test texts.", 2000)
+    minutes: Minutes = option(
+        "Draw texts one after another until the bottom line is certain or these minutes are over, then ask the "
+        "other questions that there is time for; all to ask all texts everything.",
+        None,
+        shown="10 for a transformer whose audit is forecast to take longer, else all",
+    )
+    drawn: Positive | None = option(
+        "Draw this many texts as --minutes does, to repeat an audit that stopped after as many.",
+        None,
+    )
+    unasked: tuple[str, ...] | None = None
     permutations: Annotated[int, Field(ge=1, le=10_000)] = option(
         "Random shuffles of the weights per text.", 100
     )
@@ -458,6 +489,16 @@ class AuditSettings(Settings):
         None,
         several=True,
     )
+
+    @property
+    def is_drawn(self) -> bool:
+        """Return whether texts are drawn one after another."""
+        return self.drawn is not None or self.minutes not in (None, "all")
+
+    def is_same_but_for_budget(self, other: "AuditSettings") -> bool:
+        """Return whether two audits ask the same of each text."""
+        without = dict.fromkeys(BUDGET)
+        return self.model_copy(update=without) == other.model_copy(update=without)
 
     @field_serializer("other_seed")
     def _keep_one(self, names: tuple[str, ...] | None) -> str | tuple[str, ...] | None:

@@ -16,11 +16,19 @@ from heedmap.comparisons.seed_rows import Row, seed_rows
 from heedmap.comparisons.shown_texts import shown_texts
 from heedmap.comparisons.sources import NamedAudit, named_audits
 from heedmap.comparisons.verdicts import row_verdicts
+from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.pooling import by_text
 from heedmap.report.wording import plural
 from heedmap.runs.audited import Audit
+from heedmap.settings import BUDGET
 
-EXPECTED = ("audit seed", "audit other seed", "audit texts")  # differ among seeds and data
+# Differ among seeds and data; a budget has a note of its own.
+EXPECTED = (
+    "audit seed",
+    "audit other seed",
+    "audit texts",
+    *(f"audit {name}" for name in BUDGET),
+)
 
 
 def compare(runs: Sequence[str | Path | Audit]) -> Comparison:
@@ -67,6 +75,7 @@ def compare(runs: Sequence[str | Path | Audit]) -> Comparison:
         notes=[
             *_notes_on_copies(ordered),
             *_notes_on_settings(rows, settings),
+            *_notes_on_budgets(rows),
             *_notes_on_texts(rows, [len(texts) for texts in known], common),
             *_notes_on_labels(ordered, pooled, ids),
         ],
@@ -111,6 +120,23 @@ def _notes_on_settings(rows: Sequence[Row], settings: Sequence[DifferingSetting]
         notes.append(
             "The classes differ: accuracy, and what is said of a class, is of another task."
         )
+    return notes
+
+
+def _notes_on_budgets(rows: Sequence[Row]) -> list[str]:
+    """Say of which texts runs are that drew them one after another, and why they stopped."""
+    notes = []
+    for row in rows:
+        budgets = [budget for run in row.runs if (budget := budget_of(run.audit)) is not None]
+        said = dict.fromkeys((b.texts, b.drawn_until, len(b.unasked)) for b in budgets)
+        for texts, until, unasked in said:
+            left_out = (
+                f", and {plural(unasked, 'question')} not asked for want of time" if unasked else ""
+            )
+            notes.append(
+                f"{row.letter} is of {plural(texts, 'text')}, {until}{left_out}; its intervals are wider, for "
+                "they hold at every look."
+            )
     return notes
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import COLOURS, AuditResult, Finding, Level
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions.instances import NO_LABELS, ONE_CLASS, is_doubtful
@@ -131,6 +132,9 @@ def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> 
     if skill is not None and is_doubtful(skill):
         return _doubt(skill)
     names = audit.classes
+    budget = budget_of(audit)
+    if budget is not None and not budget.is_certain:
+        return BottomLine("cannot tell", budget.why_uncertain, budget.what_to_do)
     if "highlights" not in tables:
         reason = "the texts were not read again without the highlighted words"
         return BottomLine("cannot tell", reason, "audit the run again")

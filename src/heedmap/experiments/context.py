@@ -185,6 +185,11 @@ class AuditContext:
         """Return the number of positions that the model reads for each text."""
         return self.model.lengths(self.texts)
 
+    @property
+    def lenders(self) -> Sequence[Text]:
+        """Return the texts whose words may replace others': of a part, those of the whole audit."""
+        return self.texts if self._whole is None else self._whole.texts
+
     @cached_property
     def texts(self) -> Sequence[Text]:
         """Return the model's input, which is tokens or pairs of texts."""

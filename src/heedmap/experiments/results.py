@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
+from heedmap.experiments.drawing import LOOKS
 from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative, grade
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.repeats import text_numbers
@@ -39,8 +40,8 @@ class Results:
     """Tables with one row per text, and the settings they were made with.
 
     `short` marks texts of one token; `clusters` numbers the distinct texts; `derived`: the heat map is
-    computed from the layer's weights, not equal to them. `numbers` are those that findings are made of, by the
-    finding's key, kept as these are made.
+    computed from the layer's weights, not equal to them. `tail` is that of the intervals. `numbers` are those
+    that findings are made of, by the finding's key, kept as these are made.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class Results:
     ) -> None:
         self.tables, self.settings, self.classes, self.model = tables, settings, classes, model
         self.rates = rates
+        # The number of drawn texts depends on what was seen of them at each look (Bonferroni).
+        self.tail = intervals.TAIL / (LOOKS if settings.is_drawn else 1)
         self.numbers: dict[str, TextNumbers] = {}
         self.predicted = self.column("instances", "predicted").astype(int)
         self.short = self.column("instances", "n_tokens") < 2
@@ -162,9 +165,9 @@ class Results:
         is_defined = np.isfinite(values)
         defined, clusters = values[is_defined], self.clusters[is_defined]
         if STATISTICS[statistic] == "median":
-            return intervals.of_median(defined, clusters)
+            return intervals.of_median(defined, clusters, self.tail)
         bounds = BOUNDS.get(kind, (0.0, 1.0))
-        return intervals.of_mean(defined, clusters, self.settings.seed, bounds)
+        return intervals.of_mean(defined, clusters, self.settings.seed, bounds, self.tail)
 
     def _relative(
         self,

@@ -7,7 +7,7 @@ It is written down in docs/verdict.md. The numbers are those of the tables `high
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
@@ -164,7 +164,7 @@ def _numbers(number: int, texts: Mapping[str, Column], map_: str) -> ClassNumber
         return float(values[is_known].mean()) / whole if is_known.any() else math.nan
 
     gone, alone = texts[f"gone_{map_}"], texts[f"alone_{map_}"] - guessing
-    best = _best_gone(texts, map_)
+    best = best_gone(texts, map_)
     is_losing, is_gone, stays = losing_and_holding(texts, map_)
     holds = is_gone & stays
     return ClassNumbers(
@@ -187,7 +187,7 @@ def _numbers(number: int, texts: Mapping[str, Column], map_: str) -> ClassNumber
     )
 
 
-def _best_gone(texts: Mapping[str, Column], map_: str) -> Column:
+def best_gone(texts: Mapping[str, Column], map_: str) -> Column:
     """Return what is gone without the best words known, by leave-one-out or a map."""
     half = (texts["probability"] - texts["guessing"]) / 2
     # The best order counts only where the map on trial takes less than half: it is not asked elsewhere.
@@ -206,7 +206,7 @@ def losing_and_holding(
     guessing = texts["guessing"]
     half = (texts["probability"] - guessing) / 2
     return (
-        _best_gone(texts, map_) >= half,
+        best_gone(texts, map_) >= half,
         texts[f"gone_{map_}"] >= half,
         texts[f"alone_{map_}"] - guessing >= half,
     )
@@ -267,7 +267,12 @@ class MapNumbers:
     @cached_property
     def holding_interval(self) -> tuple[float, float]:
         """Return the 95 % interval of the share of `held` among `losing`."""
-        return of_share((np.arange(self.losing) < self.held).astype(np.float64))
+        return _interval_of(self.held, self.losing)
+
+
+@cache
+def _interval_of(held: int, losing: int) -> tuple[float, float]:
+    return of_share((np.arange(losing) < held).astype(np.float64))
 
 
 def map_numbers(texts: Mapping[str, Column], map_: str = "map") -> MapNumbers:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heedmap.settings import FREE, RunSettings
+from heedmap.settings import BUDGET, FREE, RunSettings
 
 # Paths and how the files there are written are not part of the identity: texts, weights and vectors are
 # identified by their hashes.
@@ -59,6 +59,10 @@ def settings_hash(settings: RunSettings) -> str:
     for name in ("variant", "guide"):  # as before there were any
         if values[name] is None:
             del values[name]
+    audit = values["audit"] or {}
+    for name in BUDGET:
+        if audit.get(name, 0) is None:
+            del audit[name]
     _drop(values, PLACES)
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -66,7 +70,9 @@ def settings_hash(settings: RunSettings) -> str:
 def identity(settings: RunSettings, weights: str, classes: Sequence[str]) -> str:
     """Return a hash of everything that a run's numbers depend on, whatever its folder."""
     values = settings.model_dump(mode="json", exclude_defaults=True)
-    _drop(values, (*PLACES, *FREE))
+    _drop(values, (*PLACES, *FREE, *(f"audit.{name}" for name in BUDGET)))
+    if settings.audit is not None and settings.audit.is_drawn:  # however many are drawn
+        values["audit"]["drawn"] = True
     content = json.dumps([values, weights, list(classes)], sort_keys=True)
     # 64 bits tell runs apart; nobody gains by forging one, so the whole hash is not needed.
     return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -9,6 +9,7 @@ from rich.rule import Rule
 from rich.table import Table
 
 from heedmap.experiments.bottom_line import bottom_line, not_tested
+from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import (
     SIGNS,
     AuditResult,
@@ -140,6 +141,8 @@ def facts(audit: AuditResult) -> list[tuple[str, str]]:
         **({"variant": variant} if (variant := variant_text(audit.settings)) else {}),
         "audited": audited_text(audit),
     }
+    if (budget := budget_of(audit)) is not None and budget.more_time:
+        rows["more time"] = budget.more_time
     if repeats := repeats_text(audit):
         rows["repeated"] = repeats
     if vectors := vectors_text(audit):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from heedmap.experiments.bottom_line import bottom_line
+from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import SIGNS, AuditResult, pooled
 from heedmap.experiments.methods.adversary_weights import FILE
 from heedmap.experiments.notes import drift_text, note_texts
@@ -164,6 +165,8 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
             epochs = f"ended after {done} of {epochs}, at a perfect dev score"
         facts.append(("training", f"{epochs}, seed {settings.train.seed}"))
     facts.append(("audited", audited_text(audit)))
+    budget = budget_of(audit)
+    facts += [] if budget is None or not budget.more_time else [("more time", budget.more_time)]
     if repeats := repeats_text(audit):
         facts.append(("repeated", repeats))
     if vectors := vectors_text(audit):

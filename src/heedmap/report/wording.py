@@ -12,6 +12,7 @@ from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import apart
 from heedmap.data.in_memory import PREFIX
 from heedmap.data.sources import EMBEDDED
+from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import AuditResult, Finding
 from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
@@ -272,6 +273,8 @@ def audited_text(audit: AuditResult) -> str:
     texts = f"all {audited:,} test texts"
     if audited != total:
         texts = f"{audited:,} of {total:,} test texts, a seeded sample"
+    if (budget := budget_of(audit)) is not None:
+        texts = f"{audited:,} of {total:,} test texts, {budget.drawn_until}"
     if windows := audit.about.get("windows"):
         return f"{texts}, in {windows:,} windows; the numbers of a text are means over its windows"
     return texts

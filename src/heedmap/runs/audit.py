@@ -1,7 +1,8 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
-from collections.abc import Collection
-from contextlib import nullcontext
+import math
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from heedmap.errors import InputError, KindError
 from heedmap.experiments import cost
+from heedmap.experiments.budget import BudgetContext, Clock, NotAskedError
 from heedmap.experiments.chunks import ChunkedContext, takes_chunks
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.notes import far_from_default, note_texts
@@ -37,6 +39,7 @@ from heedmap.runs.audit_folder import (
     write_without_texts,
 )
 from heedmap.runs.audited import Audit
+from heedmap.runs.budget import budget_facts, drawn_evidence, with_budget
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run
 from heedmap.runs.other_seed import other_seeds
@@ -95,7 +98,7 @@ def audit(
     defaults = audit_defaults(run.model, run.settings.data)
     audit_settings = AuditSettings.of(**{**defaults, **options})
     with working("audit", progress):
-        return audit_as(run, audit_settings, overwrite=overwrite)
+        return audit_as(run, with_budget(run, audit_settings), overwrite=overwrite)
 
 
 def _run_in(path: Path) -> Run:
@@ -121,6 +124,7 @@ def audit_as(
     `questions` are experiments that compare further models, which `retraining` trains, in about
     `training_seconds`. Those that an earlier call asked stay.
     """
+    clock = Clock(audit_settings.minutes if isinstance(audit_settings.minutes, float) else math.inf)
     settings = run.settings.model_copy(update={"audit": audit_settings})
     seed_folders = audit_settings.other_seed or ()
     seed_models = other_seeds(run, seed_folders) if seed_folders else {}
@@ -130,21 +134,36 @@ def audit_as(
         if folder is not None:
             weights = weights_of(run.model, run.settings)
             tables = claim_audit(folder, settings, weights, run.model.classes, overwrite)
-        texts = audited_split(run.corpus, audit_settings)
-        context = ChunkedContext if takes_chunks(run.model, texts) else AuditContext
-        evidence = context(
-            run.model,
-            texts,
-            audit_settings,
-            registered(),
-            tables,
-            seed_models,
-            retraining,
-            questions,
-            run.dynamics,
-        )
-        result = _answer(run, settings, evidence, dict.fromkeys([*questions][:1], training_seconds))
+        # A damaged calibration is refused before anything is computed.
+        source = run.settings.data.source
+        rates = packaged_rates() if tables is None else _rates_for(source, tables)
+        evidence: AuditContext
+        if audit_settings.is_drawn:
+            evidence = drawn_evidence(
+                run, audit_settings, clock, rates, tables, seed_models, retraining, questions
+            )
+            settings = settings.model_copy(update={"audit": evidence.settings})
+            if folder is not None:
+                folder.write_settings(settings)
+        else:
+            texts = audited_split(run.corpus, audit_settings)
+            context = ChunkedContext if takes_chunks(run.model, texts) else AuditContext
+            evidence = context(
+                run.model,
+                texts,
+                audit_settings,
+                registered(),
+                tables,
+                seed_models,
+                retraining,
+                questions,
+                run.dynamics,
+            )
+        trainings = dict.fromkeys([*questions][:1], training_seconds)
+        result = _answer(run, settings, evidence, trainings, rates)
         if folder is not None and tables is not None:
+            if result.settings != settings:
+                folder.write_settings(result.settings)
             with step("report"):
                 put_about(result, tables, weights)
                 conclude(result, folder)
@@ -153,26 +172,32 @@ def audit_as(
 
 
 def _answer(
-    run: Run, settings: RunSettings, evidence: AuditContext, trainings: dict[str, float]
+    run: Run,
+    settings: RunSettings,
+    evidence: AuditContext,
+    trainings: dict[str, float],
+    rates: Rates,
 ) -> Audit:
     """Run the experiments that apply and draw the findings; `trainings` are seconds of further trainings."""
-    split, tables_folder = evidence.split, evidence.folder
-    source = run.settings.data.source
-    # A damaged calibration is refused before anything is computed.
-    rates = packaged_rates() if tables_folder is None else _rates_for(source, tables_folder)
+    split = evidence.split
     drift_notes = far_from_default(run.facts)
     for caveat in drift_notes:
         remark(f"{run.name}: {caveat}")
     whole = run.corpus.splits["test"]
     names = applicable(run.model, split, evidence.recorded is not None, bool(evidence.other_seeds))
     names += [name for name in retrainable(run.model, split) if evidence.has(name)]
-    costs = estimate(evidence)
+    budget = evidence if isinstance(evidence, BudgetContext) else None
+    costs = estimate(evidence) if budget is None else budget.costs
     is_long = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
-    if is_long and (text := cost.forecast(costs)) is not None:
+    if is_long and budget is None and (text := cost.forecast(costs)) is not None:
         note(f"The experiments will take {text}.")
     missing = [name for name in names if not evidence.is_kept(name)]
     _plan(evidence, {name: max(MOMENT, (costs | trainings).get(name, 0.0)) for name in missing})
-    tables = {name: evidence.table(name) for name in names}
+    tables = _tables(evidence, names)
+    if budget is not None:
+        names = [*tables]
+        left_out = budget.settings.model_copy(update={"unasked": tuple(budget.unasked)})
+        settings = settings.model_copy(update={"audit": left_out})
     facts: dict[str, object] = {
         "test_texts": whole.whole_texts,
         "audited": split.whole_texts,
@@ -182,6 +207,7 @@ def _answer(
         **({"also_in": run.corpus.also_in} if run.corpus.also_in else {}),
         **run.facts,
         **_rounding_factors(tables),
+        **({} if budget is None else {"budget": budget_facts(budget)}),
     }
     caveats: list[str] = []
     for name in names:
@@ -197,6 +223,15 @@ def _answer(
     return Audit(
         settings, run.model.classes, tables, findings, facts, rates, run=audited, kept=evidence.kept
     )
+
+
+def _tables(evidence: AuditContext, names: Sequence[str]) -> dict[str, pa.Table]:
+    """Return the tables of the questions, without those that there is no time for."""
+    tables = {}
+    for name in names:
+        with suppress(NotAskedError):
+            tables[name] = evidence.table(name)
+    return tables
 
 
 def _plan(evidence: AuditContext, costs: dict[str, float]) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from heedmap.data.corpus import Corpus, Split
+from heedmap.experiments.drawing import first_texts, in_drawing_order
 from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
@@ -24,7 +25,18 @@ def audit_defaults(model: Model, data: DataSettings) -> dict[str, object]:
 
 
 def audited_split(corpus: Corpus, settings: AuditSettings) -> Split:
-    """Return the audited texts: the test split, or a seeded sample of it."""
+    """Return the audited texts: the test split, or a seeded sample of it, or those that were drawn of them."""
+    if settings.drawn is not None:
+        return first_texts(texts_to_draw(corpus, settings), settings.drawn)
+    return _bounded(corpus, settings)
+
+
+def texts_to_draw(corpus: Corpus, settings: AuditSettings) -> Split:
+    """Return the texts of an audit with a budget, in the order in which they are drawn."""
+    return in_drawing_order(_bounded(corpus, settings), settings.seed)
+
+
+def _bounded(corpus: Corpus, settings: AuditSettings) -> Split:
     split = corpus.splits["test"]
     if split.whole_texts <= settings.instances:
         return split

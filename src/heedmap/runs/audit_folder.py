@@ -1,7 +1,7 @@
 """An audit's files in its run folder: tables, findings and report."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods.adversary_weights import FILE as ADVERSARY
 from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import Rates, read_rates
+from heedmap.experiments.reading import FOLDER as DRAWN
 from heedmap.experiments.registry import registered
 from heedmap.files.identity import identity
 from heedmap.files.reading import read_bytes
@@ -21,7 +22,7 @@ from heedmap.runs.findings_file import findings_of
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.occupancy import holds_another
 from heedmap.runs.stored_models import weights_in
-from heedmap.settings import RunSettings
+from heedmap.settings import AuditSettings, RunSettings
 from heedmap.terminal.output import remark
 
 ABOUT = "about.json"
@@ -148,7 +149,8 @@ def claim_audit(
     if (current_weights := weights_in(folder, settings)) != weights:
         held = "no model" if current_weights is None else "another model than the one to be audited"
         raise InputError(f"{path}: holds {held}; open the run again, or make it again")
-    if current.audit not in (None, settings.audit) and not overwrite:
+    goes_on = _goes_on(current.audit, settings.audit)
+    if current.audit not in (None, settings.audit) and not (goes_on or overwrite):
         changed = "; ".join(current.difference(settings))
         raise InputError(
             f"{path}: holds an audit with other settings ({changed}); use the same settings, "
@@ -161,9 +163,26 @@ def claim_audit(
         if current.audit == settings.audit and any(tables.glob("*.parquet")):
             remark(f"{tables}: not known to be of this model and these settings; computed again")
         remove_conclusions(folder)
-        clear(tables)
+        if goes_on and manifest is not None and manifest[0] == made_of:
+            _keep_drawn(TableFolder(tables, made_of), manifest[1])
+        else:
+            clear(tables)
     folder.write_settings(settings)
     return TableFolder(tables, made_of)
+
+
+def _goes_on(current: AuditSettings | None, settings: AuditSettings | None) -> bool:
+    """Return whether an audit reads on where another one that draws texts had stopped."""
+    if current is None or settings is None or not (current.is_drawn and settings.is_drawn):
+        return False
+    return current.is_same_but_for_budget(settings)
+
+
+def _keep_drawn(tables: TableFolder, files: Collection[str]) -> None:
+    """Remove the files of an audit, except the tables of the texts that it has drawn."""
+    for file in files:
+        if not file.startswith(f"{DRAWN}/"):
+            tables.remove(file)
 
 
 def _audit_files(folder: RunFolder) -> list[str]:

@@ -106,7 +106,13 @@ def _audit_settings(run: Run, options: dict[str, Any]) -> AuditSettings:
     stored = None if run.folder is None else RunFolder(run.folder).settings().audit
     if stored is not None and not options:
         return stored
-    return AuditSettings.of(**{**audit_defaults(run.model, run.settings.data), **options})
+    settings = AuditSettings.of(**{**audit_defaults(run.model, run.settings.data), **options})
+    if settings.is_drawn and settings.drawn is None:
+        raise InputError(
+            f"minutes = {settings.minutes:g}: further models are asked of the texts that an audit has drawn; "
+            "audit the run with --minutes first, then retrain it without"
+        )
+    return settings
 
 
 def _questions(

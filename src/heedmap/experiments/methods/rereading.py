@@ -272,11 +272,12 @@ def among_others(model: Model, text: Text, is_replaced: NDArray[np.bool_], donor
 def donors_of(context: AuditContext, row: int) -> list[Text]:
     """Draw ORDERS other audited texts, whose words replace those of a text; none if all texts are the same."""
     rng = context.text_generator("donors", row)
+    text, lenders = tuple(context.texts[row]), context.lenders
     donors: list[Text] = []
     for _ in range(ORDERS):
-        for donor_row in rng.integers(len(context.texts), size=TRIES).tolist():
-            if tuple(context.texts[donor_row]) != tuple(context.texts[row]):
-                donors.append(context.texts[donor_row])
+        for donor_row in rng.integers(len(lenders), size=TRIES).tolist():
+            if tuple(lenders[donor_row]) != text:
+                donors.append(lenders[donor_row])
                 break
     return donors
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
@@ -15,7 +16,6 @@ from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.methods.rankings import read_outs
 from heedmap.experiments.methods.rereading import (
     WHAT,
-    Outcome,
     Outcomes,
     Ranked,
     Scores,
@@ -67,34 +67,41 @@ COLUMNS = Columns(
 
 def where_needed(context: AuditContext) -> pa.Table:
     """Return `alternatives`; of a map that has a yes only how far the best order goes."""
-    best = _best_orders(context)
+    return with_candidates_where_needed(context, best_orders(context))
+
+
+def with_candidates_where_needed(context: AuditContext, best: pa.Table) -> pa.Table:
+    """Return `alternatives` where the table `best_orders` is there already."""
     tables = {name: context.table(name) for name in ("highlights", "permutation")}
-    texts = texts_of({**tables, "alternatives": _table(context, best, {})})
+    texts = texts_of({**tables, "alternatives": best})
     said = answer(map_numbers(texts), packaged_rates().thresholds)
-    if said in ("yes", "words"):
-        return _table(context, best, {})
-    return _with_candidates(context, best)
+    return best if said in ("yes", "words") else _with_candidates(context, best)
 
 
 def alternatives(context: AuditContext) -> pa.Table:
     """Return how far the best order goes, and the outcomes of every candidate on the texts of `highlights`."""
-    return _with_candidates(context, _best_orders(context))
+    return _with_candidates(context, best_orders(context))
 
 
-def _best_orders(context: AuditContext) -> dict[str, dict[int, Outcome]]:
-    """Return the outcomes along leave-one-out where the map takes less than half of the lead."""
+def rows_for_best_orders(context: AuditContext) -> NDArray[np.int64]:
+    """Return the rows of the texts of which the map takes less than half of the lead."""
     highlighted = context.table("highlights")
     lead = highlighted["probability"].to_numpy() - highlighted["guessing"].to_numpy()
-    rows = np.flatnonzero(highlighted["gone_map"].to_numpy() < lead / 2)
+    return np.flatnonzero(highlighted["gone_map"].to_numpy() < lead / 2)
+
+
+def best_orders(context: AuditContext) -> pa.Table:
+    """Return the table without candidates: the outcomes along leave-one-out of `rows_for_best_orders`."""
     signed = context.table("leave_one_out")["signed"]
     orders = {}
-    for row in rows.tolist():
+    for row in rows_for_best_orders(context).tolist():
         rng = context.text_generator("alternatives", row)
         orders[row] = {"best": Ranked(orders_of(np.array(signed[row].as_py()), rng), 0)}
-    return outcomes(context, orders)
+    gone_best = column_of(outcomes(context, orders).get("best", {}), "gone", len(context.split))
+    return _table(context, gone_best, {}, {})
 
 
-def _with_candidates(context: AuditContext, best: Mapping[str, Outcomes]) -> pa.Table:
+def _with_candidates(context: AuditContext, best: pa.Table) -> pa.Table:
     """Return the table with the outcomes of every candidate."""
     rows = np.flatnonzero(context.table("highlights")["highlighted"].is_valid().to_numpy())
     signed = context.table("leave_one_out")["signed"]
@@ -108,11 +115,12 @@ def _with_candidates(context: AuditContext, best: Mapping[str, Outcomes]) -> pa.
         scores = {name: read_out_scores[name] for name in READ_OUTS}
         scores["leave_one_out"] = np.array(signed[row].as_py())
         rankings[row] = {name: ranked(token_scores, rng) for name, token_scores in scores.items()}
-    return _table(context, {**best, **outcomes(context, rankings)}, maps)
+    return _table(context, best["gone_best"], outcomes(context, rankings), maps)
 
 
 def _table(
     context: AuditContext,
+    gone_best: pa.Array,
     outcomes_by_order: Mapping[str, Outcomes],
     maps: Mapping[int, Mapping[str, Scores]],
 ) -> pa.Table:
@@ -121,7 +129,7 @@ def _table(
     return text_table(
         context,
         {
-            "gone_best": column_of(outcomes_by_order.get("best", {}), "gone", total),
+            "gone_best": gone_best,
             **{
                 f"{quantity}_{name}": column_of(outcomes_by_order.get(name, {}), quantity, total)
                 for name in CANDIDATES

@@ -75,7 +75,6 @@ COLUMNS = Columns(
 
 def sampled(context: AuditContext) -> NDArray[np.int64]:
     """Return the rows that are asked: of each predicted class the same number, where there are so many."""
-    lengths = np.array([len(text) for text in context.texts])
     rng = context.generator("highlights")
     # The windows of a long text are drawn together, whatever each of them is predicted.
     if context.split.text_of is not None:
@@ -86,12 +85,22 @@ def sampled(context: AuditContext) -> NDArray[np.int64]:
         share = max(PER_CLASS, -(-TEXTS // max(1, len(classes))))
         rows_by_class = (rng.permutation(np.flatnonzero(predicted == c))[:share] for c in classes)
         rows = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *rows_by_class]))
-    return rows[lengths[rows] >= PART]
+    return rows[long_enough(context)[rows]]
+
+
+def long_enough(context: AuditContext) -> NDArray[np.bool_]:
+    """Return whether each text has words that can be highlighted beside others: PART or more."""
+    return np.array([len(text) >= PART for text in context.texts])
 
 
 def highlights(context: AuditContext) -> pa.Table:
     """Return what the answers lose without the highlighted words, and how many stay with them alone."""
-    heats = ranked_heats(context, sampled(context))
+    return highlights_of(context, sampled(context))
+
+
+def highlights_of(context: AuditContext, rows: NDArray[np.int64]) -> pa.Table:
+    """Return `highlights` of some texts, in ascending order; null for the others."""
+    heats = ranked_heats(context, rows)
     rankings = {}
     for row in heats:
         rng = context.text_generator("highlights", row)
@@ -190,6 +199,7 @@ def _share(
         positive_lead[is_asked],
         results.clusters[is_asked],
         results.settings.seed,
+        tail=results.tail,
     )
     by_class = {}
     for number, name in enumerate(results.classes):

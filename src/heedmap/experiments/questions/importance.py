@@ -1,12 +1,13 @@
 """How important is each token by other means? One table per measure, a list `importance` per text."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.data.batches import Batch
@@ -22,6 +23,7 @@ from heedmap.importance.integrated_gradients import PathReading, integrated_grad
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction, drop_in_probability, resolution, tied_changes
 from heedmap.models.layered import Layered
+from heedmap.models.trace import Trace
 from heedmap.terminal.progress import portion
 
 GRADIENT_SHARE = 4  # a pass that keeps its graph needs about this many times the memory
@@ -89,8 +91,18 @@ def leave_one_out(context: AuditContext) -> pa.Table:
     differ by less are equal: such tokens tie. The only token of a text cannot be left out: its importance
     is NaN.
     """
+    return _without_each(context, context.passes())
+
+
+def leave_one_out_of(context: AuditContext, rows: NDArray[np.int64]) -> pa.Table:
+    """Return `leave_one_out` of some texts; null for the others."""
+    batches = context.batches_of(rows)
+    return _without_each(context, ((batch, context.model.trace(batch)) for batch in batches))
+
+
+def _without_each(context: AuditContext, passes: Iterable[tuple[Batch, Trace]]) -> pa.Table:
     importances, signed = (_Importances(len(context.split)) for _ in range(2))
-    for batch, trace in context.passes():
+    for batch, trace in passes:
         texts = [context.texts[i] for i in trace.rows.tolist()]
         without = logits_without_each(context.model, batch, texts, context.settings.leave_one_out)
         precision = context.model.precision

@@ -119,7 +119,7 @@ def _skill(results: Results) -> list[Finding]:
     correct = (label == results.predicted).astype(np.float64)
     majority = float(np.bincount(label).max() / len(label))
     results.numbers["skill"] = TextNumbers(correct)
-    low, high = of_share(correct, results.clusters)
+    low, high = of_share(correct, results.clusters, results.tail)
     value = float(correct.mean())
     lift = [
         (x - majority) / (1 - majority) if majority < 1 else math.nan for x in (value, low, high)

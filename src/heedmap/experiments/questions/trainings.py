@@ -110,7 +110,7 @@ def told_of_trainings(
 
     `tables`: with one row per text.
     """
-    if "trainings" not in tables:
+    if not {"trainings", "baselines"} <= tables.keys():
         return ""
     every_answer = [answer_here, *answers(tables["trainings"], thresholds)]
     taus = tables["baselines"]["tau_other_seed"].to_numpy()

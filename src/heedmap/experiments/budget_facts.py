@@ -1,0 +1,113 @@
+"""What an audit with a budget says of it: how many texts were read, and what more time would buy."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.rule import ANSWERS
+from heedmap.terminal.displays import span
+
+LISTED = 4  # questions that were not asked
+
+
+@dataclass(frozen=True)
+class BudgetFacts:
+    """The facts of a budget in words.
+
+    Attributes:
+        texts: how many texts were drawn.
+        total: how many make the bottom line of an audit without a budget.
+        minutes: the time; None where the number of texts was given.
+        is_certain: whether the bottom line is certain.
+        answers: the possible answers, the likeliest first; empty if there was no look at them.
+        next_texts: after how many texts the audit would have stopped next.
+        next_seconds: about how long it takes to read on until then; None if not known.
+        all_seconds: about how long it takes to read all of them.
+        unasked: the questions that were not asked, with their seconds; 0 if not known.
+    """
+
+    texts: int
+    total: int
+    minutes: float | None
+    is_certain: bool
+    answers: Sequence[str]
+    next_texts: int | None
+    next_seconds: float | None
+    all_seconds: float | None
+    unasked: Mapping[str, float]
+
+    @property
+    def drawn_until(self) -> str:
+        """Say when drawing ended."""
+        if self.minutes is None:
+            return "as many as were asked for"
+        if self.is_certain and self.texts < self.total:
+            return "drawn until the bottom line was certain"
+        if self.is_certain:
+            return "drawn for the bottom line, as many as an audit without a budget reads"
+        return f"drawn until the {self.minutes:g} minutes were over"
+
+    @property
+    def why_uncertain(self) -> str:
+        """Say why the bottom line is not certain."""
+        if not self.answers:
+            return f"the {self.texts} texts that were read are too few for an answer"
+        listed = ", ".join(_quoted(answer) for answer in self.answers[:-1])
+        possible = " or ".join(filter(None, (listed, _quoted(self.answers[-1]))))
+        return (
+            f"the answer was not certain yet after {self.texts} texts; all {self.total} together may say "
+            f"{possible}"
+        )
+
+    @property
+    def what_to_do(self) -> str:
+        """Say how to go on."""
+        return "give it more time: the same command with more --minutes reads on from here"
+
+    @property
+    def more_time(self) -> str:
+        """Say what more time would buy; empty if nothing."""
+        parts = []
+        if not self.is_certain and self.next_texts is not None:
+            until = [f"{self.next_texts} texts{_about(self.next_seconds)}"]
+            if self.next_texts < self.total:
+                until.append(f"all {self.total}{_about(self.all_seconds)}")
+            parts.append(f"the bottom line of {', or of '.join(until)}")
+        timed = [(name, seconds) for name, seconds in self.unasked.items() if seconds > 0]
+        if self.unasked:
+            longest = sorted(timed, key=lambda item: -item[1])[:LISTED]
+            names = [name for name, _ in longest] or list(self.unasked)[:LISTED]
+            listed = ", ".join(
+                f"{name.replace('_', ' ')}{_about(self.unasked[name] or None)}" for name in names
+            )
+            rest = len(self.unasked) - len(names)
+            more = f" and {rest} more" if rest else ""
+            parts.append(f"questions that were not asked: {listed}{more}")
+        return "; ".join(parts)
+
+
+def budget_of(audit: AuditResult) -> BudgetFacts | None:
+    """Return the facts of an audit's budget; None if it had none."""
+    facts = audit.about.get("budget")
+    if not isinstance(facts, Mapping) or audit.settings.audit is None:
+        return None
+    minutes = audit.settings.audit.minutes
+    return BudgetFacts(
+        texts=facts["texts"],
+        total=facts["of"],
+        minutes=minutes if isinstance(minutes, float) else None,
+        is_certain=facts["certain"],
+        answers=[answer for answer in facts["answers"] if answer in ANSWERS],
+        next_texts=facts["next_texts"],
+        next_seconds=facts["next_seconds"],
+        all_seconds=facts["all_seconds"],
+        unasked=facts["unasked"],
+    )
+
+
+def _quoted(answer: str) -> str:
+    return f"“{'the right words' if answer == 'words' else answer}”"
+
+
+def _about(seconds: float | None) -> str:
+    return "" if seconds is None else f" (about {span(seconds)})"

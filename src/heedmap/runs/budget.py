@@ -1,0 +1,107 @@
+"""An audit's budget: whether it has one, what an earlier call has drawn, and the drawn texts of a run."""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from heedmap.errors import InputError
+from heedmap.experiments.budget import BudgetContext, Clock
+from heedmap.experiments.context import AuditContext
+from heedmap.experiments.drawing import first_texts
+from heedmap.experiments.questions.highlights import PER_CLASS, TEXTS
+from heedmap.experiments.rates import Rates
+from heedmap.experiments.reading import Reader
+from heedmap.experiments.registry import estimate, registered
+from heedmap.experiments.variants import Retraining
+from heedmap.files.table_folder import TableFolder
+from heedmap.models.layered import Layered
+from heedmap.models.trace import Model
+from heedmap.runs.audit_defaults import audited_split, texts_to_draw
+from heedmap.runs.audit_folder import ABOUT
+from heedmap.runs.folder import RunFolder
+from heedmap.runs.run import Run
+from heedmap.settings import AuditSettings
+from heedmap.terminal.displays import span
+from heedmap.terminal.progress import note
+
+MINUTES = 10.0  # of a transformer's audit that is forecast to take longer
+
+
+def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
+    """Return the settings with the default budget, if it applies, and with what an earlier call has drawn.
+
+    Raises:
+        InputError: both minutes and a number of texts.
+    """
+    if settings.drawn is not None and settings.minutes is not None:
+        raise InputError(
+            f"drawn = {settings.drawn}: expected either minutes or a number of texts to draw, got both; leave "
+            "one out"
+        )
+    stored = None if run.folder is None else RunFolder(run.folder).settings(moved=True).audit
+    if stored is not None and not stored.is_same_but_for_budget(settings):
+        stored = None
+    if settings.minutes is None and settings.drawn is None and isinstance(run.model, Layered):
+        minutes = _default(run, settings) if stored is None else stored.minutes
+        settings = settings.model_copy(update={"minutes": minutes})
+    if settings.minutes == "all":
+        return settings.model_copy(update={"minutes": None})
+    if settings.drawn is None and stored is not None and stored.minutes == settings.minutes:
+        earlier = {name: getattr(stored, name) for name in ("drawn", "unasked")}
+        return settings.model_copy(update=earlier)
+    return settings
+
+
+def _default(run: Run, settings: AuditSettings) -> float | None:
+    """Return MINUTES if the audit of all texts is forecast to take longer, and say so."""
+    texts = audited_split(run.corpus, settings)
+    whole = sum(estimate(AuditContext(run.model, texts, settings, registered())).values())
+    if whole <= 60 * MINUTES:
+        return None
+    note(
+        f"All questions of all texts would take about {span(whole)}: texts are drawn until the bottom line is "
+        f"certain, or {MINUTES:g} minutes are over (--minutes sets another time, --minutes all asks all)."
+    )
+    return MINUTES
+
+
+def drawn_evidence(
+    run: Run,
+    settings: AuditSettings,
+    clock: Clock,
+    rates: Rates,
+    tables: TableFolder | None,
+    other_seeds: Mapping[str, Model],
+    retraining: Retraining | None,
+    requested: Collection[str],
+) -> BudgetContext:
+    """Draw texts until the bottom line is certain or the time is over; return what the others are asked of."""
+    drawing = texts_to_draw(run.corpus, settings)
+    total = max(TEXTS, PER_CLASS * len(run.model.classes))
+    reader = Reader(run.model, drawing, total, settings, rates, tables)
+    reading = reader.read(settings.drawn, clock.left)
+    return BudgetContext(
+        run.model,
+        first_texts(drawing, reading.texts),
+        settings.model_copy(update={"drawn": reading.texts}),
+        registered(),
+        tables,
+        other_seeds,
+        retraining,
+        requested,
+        run.dynamics,
+        reading=reading,
+        clock=clock,
+        unasked=settings.unasked if settings.minutes is not None else settings.unasked or (),
+    )
+
+
+def budget_facts(evidence: BudgetContext) -> dict[str, Any]:
+    """Return the facts of the budget: those of an earlier call that drew and asked the same, with its times."""
+    facts = evidence.facts()
+    content = None if evidence.folder is None else evidence.folder.get(ABOUT)
+    if content is None:
+        return facts
+    earlier = json.loads(content)["about"].get("budget") or {}
+    is_same = all(earlier.get(name) == facts[name] for name in ("texts", "of", "answers"))
+    return earlier if is_same and {*earlier["unasked"]} == {*evidence.unasked} else facts
