@@ -285,7 +285,7 @@ from pathlib import Path
 from heedmap.files import locking
 if sys.argv[2] == "elsewhere":
     locking.fcntl = None
-with locking.writing(Path(sys.argv[1])):
+with locking.sharing(sys.argv[2] == "shared"), locking.writing(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()
 """

@@ -101,6 +101,7 @@ BRIEFLY = {
     "train --data babi_qa1": "--train-texts 200 --test-texts 50",
     "reproduce jain-wallace sst": "--epochs 1 --instances 6",
     "reproduce brunner sst": "--epochs 1 --train-texts 8 --test-texts 4 --attributed-texts 2 --directions 2",
+    "reproduce drozdyuk --data reviews.csv": "--seeds 2 --epochs 1 --adversary-epochs 1 --activations softmax",
     "reproduce drozdyuk sst": "--epochs 2 --adversary-epochs 1",
     "reproduce drozdyuk imdb": "--seeds 1 --epochs 1 --adversary-epochs 1 --train-texts 20 --test-texts 10",
     "reproduce wiegreffe-pinter sst": "--epochs 1 --seeds 2 --adversary-epochs 1 --lambdas 0.01",

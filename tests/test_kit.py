@@ -199,7 +199,7 @@ class Kept:
     def __call__(self, *cells, workers=1, finished=()):
         with watched(lambda *at: self.said.append(at)):
             run_jobs(
-                cells, self.run, lambda *pair: self.found.append(pair), workers=workers,
+                cells, self.run, lambda *pair: self.found.append(pair), folder=Path("nowhere"), workers=workers,
                 is_finished=lambda cell: cell in finished,
             )  # fmt: skip
 

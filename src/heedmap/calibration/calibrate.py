@@ -6,7 +6,7 @@ from pathlib import Path
 
 from heedmap.calibration.choice import choose, known, to_table
 from heedmap.calibration.families import plants
-from heedmap.calibration.measure import Measured, measure
+from heedmap.calibration.measure import Measured, is_measured, measure
 from heedmap.calibration.page import page
 from heedmap.calibration.plants import Plant, check_texts
 from heedmap.data.corpus import Corpus
@@ -18,7 +18,8 @@ from heedmap.files.manifest import Manifest, write
 from heedmap.files.tables import parquet
 from heedmap.terminal.output import remark
 from heedmap.terminal.progress import working
-from heedmap.training.sweep import sweep
+from heedmap.training.jobs import run_jobs
+from heedmap.training.remote import takes_executor
 
 SEEDS = 6  # of each family and encoder
 NUMBERS = "numbers"
@@ -26,6 +27,7 @@ PAGE = "calibration.md"
 SCORES = "plants.parquet"
 
 
+@takes_executor
 def calibrate(
     out: str | Path,
     corpora: Sequence[Corpus] = (),
@@ -44,7 +46,7 @@ def calibrate(
             The rates with one corpus are used by later audits of it.
         families: names of those to plant; by default all.
         seeds: plants of each family and encoder; of some families a multiple of it.
-        workers: see `sweep`.
+        workers: see `run_jobs`.
         progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
     Raises:
@@ -66,7 +68,15 @@ def calibrate(
         }
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)
-        measured = sweep(cells, partial(_measure, folders=folders, hosts=hosts), workers)
+        measured: list[Measured] = []
+        run_jobs(
+            cells,
+            partial(_measure, folders=folders, hosts=hosts),
+            lambda plant, numbers: measured.append(numbers),
+            folder=out,
+            is_finished=lambda plant: is_measured(plant, folders[plant.host]),
+            workers=workers,
+        )
         admitted = known(measured)
         *leading, final = ["synthetic texts", *hosts]
         texts = f"{', '.join(leading)} and {final}" if leading else final

@@ -51,7 +51,7 @@ class Measured:
 
 def measure(plant: Plant, folder: Path, hosts: Mapping[str, Corpus] | None = None) -> Measured:
     """Make and ask a plant, or read its numbers if they are in the folder."""
-    path = folder / f"{re.sub(r'[^a-z0-9.]+', '-', str(plant).lower())}.parquet"
+    path = _path(plant, folder)
     if (stored := read_measured(path)) is not None and stored.plant == plant:
         return stored
     with portion(0.7):
@@ -62,6 +62,16 @@ def measure(plant: Plant, folder: Path, hosts: Mapping[str, Corpus] | None = Non
     description = {"plant": asdict(plant), "admitted": planted.admitted, "why_not": planted.why_not}
     write_table(path, texts.replace_schema_metadata({ABOUT: json.dumps(description)}))
     return measured
+
+
+def is_measured(plant: Plant, folder: Path) -> bool:
+    """Return whether the numbers of a plant are in the folder."""
+    stored = read_measured(_path(plant, folder))
+    return stored is not None and stored.plant == plant
+
+
+def _path(plant: Plant, folder: Path) -> Path:
+    return folder / f"{re.sub(r'[^a-z0-9.]+', '-', str(plant).lower())}.parquet"
 
 
 def _texts(plant: Plant, planted: PlantedModel) -> pa.Table:

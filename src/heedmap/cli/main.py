@@ -29,6 +29,7 @@ from heedmap.cli.picture import picture_command
 from heedmap.cli.report import report_command
 from heedmap.cli.reproduce import app as reproduce_app
 from heedmap.cli.retrain import RetrainCommand, retrain_command
+from heedmap.cli.shards import merge_command, with_engines
 from heedmap.cli.train import train_command
 from heedmap.errors import InputError
 from heedmap.files.locking import whole_command
@@ -59,7 +60,7 @@ add_command(app, "train", train_command, examples=(
     "heedmap train --data reviews.csv --encoder cnn --score dot --out runs/mine",
     "heedmap train --data reviews.csv --model my-classifier --out runs/tuned",
 ))  # fmt: skip
-add_command(app, "retrain", retrain_command, cls=RetrainCommand, examples=(
+add_command(app, "retrain", with_engines(retrain_command, "run"), cls=RetrainCommand, examples=(
     "heedmap retrain --run runs/mine",
     "heedmap retrain deception --run runs/mine --forbidden good,bad",
 ))  # fmt: skip
@@ -78,7 +79,7 @@ add_command(app, "list", list_command, examples=("heedmap list", "heedmap list -
 add_command(app, "compare", compare_command, examples=(
     "heedmap compare runs/lstm runs/cnn", "heedmap compare runs/seed0 runs/seed1 --out seeds.html",
 ))  # fmt: skip
-add_command(app, "calibrate", calibrate_command, examples=(
+add_command(app, "calibrate", with_engines(calibrate_command), examples=(
     "heedmap calibrate", "heedmap calibrate --data reviews.csv",
 ))  # fmt: skip
 add_command(app, "check", check_command, examples=("heedmap check my-classifier",))
@@ -98,8 +99,13 @@ add_command(app, "eraser", eraser_command, examples=(
     "heedmap eraser runs/movies --ranking attention --out predictions.jsonl",
     "heedmap eraser predictions.jsonl --data movies",
 ))  # fmt: skip
-add_command(app, "debate", debate_command, examples=(
+add_command(app, "debate", with_engines(debate_command), examples=(
     "heedmap debate --data reviews.csv", "heedmap debate --data reviews.csv --parts jain-wallace,pruthi",
+))  # fmt: skip
+add_command(app, "merge", merge_command, examples=(
+    "heedmap debate --data reviews.csv --out runs/mine --shard 1/2",
+    "heedmap debate --data reviews.csv --out runs/mine --shard 2/2",
+    "heedmap merge runs/mine",
 ))  # fmt: skip
 app.add_typer(reproduce_app, name="reproduce")
 

@@ -6,6 +6,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from heedmap.cli.shards import with_engines
 from heedmap.papers.kit.registry import command, names
 from heedmap.terminal.commands import add_command
 
@@ -28,7 +29,7 @@ class Papers(TyperGroup):
 
 def _command(name: str) -> Any:
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    add_command(single, name, command(name))
+    add_command(single, name, with_engines(command(name)))
     return get_command(single)
 
 

@@ -31,6 +31,14 @@ from heedmap.settings import DataSettings, OptionSubset
 from heedmap.terminal.displays import span
 from heedmap.terminal.output import remark, some_of
 from heedmap.terminal.progress import note, portion, working
+from heedmap.training.remote import takes_executor
+from heedmap.training.shards import (
+    MissingJobs,
+    current_shard,
+    end_shard,
+    independent,
+    is_divided,
+)
 from heedmap.training.sweep import processes
 
 READING = OptionSubset(DataSettings, "classes", "tokenizer")
@@ -43,6 +51,7 @@ FEWEST_WITH_WORDS = 20
 """Test texts with an impermissible word: where the words are hidden is known of these alone."""
 
 
+@takes_executor
 @takes(READING)
 def debate(
     data: Source | Corpus,
@@ -195,23 +204,32 @@ def _run(
     seconds = _forecast([parts[name] for name in running], subject, settings.budget, workers)
     begun, stopped = time.monotonic(), dict[str, str]()
     result = Debate(folder, settings, states)  # of the parts as they stand
-    if not running:
+    if not running and current_shard() is None:
         write(folder, page_of(result))
     for number, name in enumerate(running):
         part = parts[name]
-        with portion(seconds[name] / max(sum(seconds.values()), 1e-9), name), _noted(name, stopped):
+        with (
+            portion(seconds[name] / max(sum(seconds.values()), 1e-9), name),
+            _noted(name, stopped),
+            independent(),
+        ):
             options = part.options(settings.budget)
             how = {"workers": workers}
             part.run(subject, part.place(folder), options, how)
+        if current_shard() is not None:
+            continue
         reason = f"stopped: {stopped[name]}" if name in stopped else ""
         states[name] = State(None if reason else part.read(part.place(folder)), reason)
         write(folder, page_of(result))
         if number + 1 < len(running):
             left = sum(seconds[other] for other in running[number + 1 :])
-            note(f"{name} is finished; the rest will take about {span(left)}.")
+            rest = "" if is_divided() else f"; the rest will take about {span(left)}"
+            note(f"{name} is finished{rest}.")
+    end_shard("all parts are finished")
     if running:
         took = span(time.monotonic() - begun)
-        note(f"It took {took}; the forecast was {span(sum(seconds.values()))}.")
+        forecast = "" if is_divided() else f"; the forecast was {span(sum(seconds.values()))}"
+        note(f"It took {took}{forecast}.")
     return result
 
 
@@ -220,6 +238,8 @@ def _noted(name: str, stopped: dict[str, str]) -> Iterator[None]:
     """Go on with the next part where one cannot be finished, and say why."""
     try:
         yield
+    except MissingJobs:
+        raise
     except InputError as error:
         stopped[name] = str(error)
         remark(f"{name}: {error}")
@@ -229,6 +249,8 @@ def _forecast(
     parts: Sequence[Part], subject: DebateInput, budget: Budget, workers: int | None
 ) -> dict[str, float]:
     """Measure how long each part will take, and say so."""
+    if is_divided():
+        return dict.fromkeys((part.name for part in parts), 1.0)
     timer, seconds = Timer(subject.corpus, workers), {}
     for part in parts:
         with working(f"measuring {part.name}", share=0.0):

@@ -36,6 +36,7 @@ class _Hold:
     thread: int
     made: list[Path]
     release: ExitStack
+    is_shared: bool
     depth: int = 1
 
 
@@ -43,6 +44,7 @@ _holds: dict[object, _Hold] = {}
 _guard = threading.Lock()
 TRIES = 1000  # attempts to lock a folder that other processes make and remove
 _command: ContextVar[ExitStack | None] = ContextVar("command", default=None)
+_is_shared: ContextVar[bool] = ContextVar("shared", default=False)
 
 
 @contextmanager
@@ -54,6 +56,25 @@ def whole_command() -> Iterator[None]:
             yield
         finally:
             _command.reset(token)
+
+
+@contextmanager
+def sharing(is_shared: bool = True) -> Iterator[None]:
+    """Let others who share hold the locks that this thread takes in the block; writers alone are refused."""
+    token = _is_shared.set(is_shared)
+    try:
+        yield
+    finally:
+        _is_shared.reset(token)
+
+
+def is_sole_writer(folder: Path) -> bool:
+    """Return whether this process holds the lock of a folder, and shares it with no other."""
+    try:
+        hold = _holds.get(_place(folder))
+    except OSError:
+        return False
+    return hold is not None and not hold.is_shared
 
 
 @contextmanager
@@ -96,7 +117,13 @@ def _take(folder: Path, wait: bool) -> _Hold:
                     raise _busy(folder)
                 if _place(folder) != place:
                     continue  # its last holder has removed it
-                hold = _Hold(place, threading.get_ident(), new_folders, release.pop_all())
+                hold = _Hold(
+                    place,
+                    threading.get_ident(),
+                    new_folders,
+                    release.pop_all(),
+                    _is_shared.get(),
+                )
                 with _guard:
                     _holds[place] = hold
                 return hold
@@ -134,15 +161,17 @@ def _place(folder: Path) -> object:
 def _lock(folder: Path, release: ExitStack, wait: bool) -> bool:
     """Take the lock if it is free, and return whether it was; `release` unlocks it."""
     if fcntl is None:
-        return _lock_by_file(folder, release, wait)
+        # A lock file has one holder: those who share a folder do without.
+        return _is_shared.get() or _lock_by_file(folder, release, wait)
     handle = os.open(folder, os.O_RDONLY)
     release.callback(os.close, handle)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        kind = fcntl.LOCK_SH if _is_shared.get() else fcntl.LOCK_EX
+        fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except OSError:  # some network file systems
-        return _lock_by_file(folder, release, wait)
+        return _is_shared.get() or _lock_by_file(folder, release, wait)
     return True
 
 

@@ -4,6 +4,9 @@ Only listed files are replaced or removed, and they are read only if they are un
 it is written, and what it replaces stays listed until then: wherever a process is killed, the folder holds no
 file of ours that is not listed. A listed file that somebody changed is never lost: it is renamed.
 
+Jobs that other processes run at the same time, on other machines too, do not change a manifest.json that they
+share: each lists its files in a manifest.JOB.json beside it (`listed_apart`), which `fold` adds to it later.
+
 The functions of this module find the manifest in the folders above a file. Where there is none, as in a
 temporary folder, they write, read and remove without one.
 """
@@ -15,6 +18,8 @@ import stat
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
@@ -23,6 +28,7 @@ from typing import BinaryIO, Literal
 from pydantic import ConfigDict, TypeAdapter
 
 from heedmap.errors import InputError
+from heedmap.files.locking import is_sole_writer
 from heedmap.files.reading import open_regular, read_bytes
 from heedmap.files.storage import (
     encoded,
@@ -35,9 +41,23 @@ from heedmap.files.storage import remove as remove_unlisted
 
 MANIFEST = "manifest.json"
 BEGINNING = b'{\n "heedmap"'  # tells our manifest from those of other programs
+_OF_JOB = "manifest.{}.json"
 DEPTH = 5  # folders between a file and its manifest, at most
 _SPECIAL = "a pipe, a socket or a device"
 CHANGED = ".changed"  # ending of a file that is not as heedmap wrote it, and is in the way
+
+
+_apart: ContextVar[str | None] = ContextVar("apart", default=None)
+
+
+@contextmanager
+def listed_apart(job: str) -> Iterator[None]:
+    """List what is written in the block apart, for a job: not in folders whose sole writer this process is."""
+    token = _apart.set(job)
+    try:
+        yield
+    finally:
+        _apart.reset(token)
 
 
 class ChangedError(InputError):
@@ -114,6 +134,23 @@ class Listing:
             if any(file == name or file.startswith(f"{name}/") for name in names)
         ]
 
+    def add(self, other: "Listing") -> None:
+        """Add what another one lists; where both list a file, the other is right."""
+        self.tables, self.settings = other.tables or self.tables, other.settings or self.settings
+        self.folders = sorted({*self.folders, *other.folders})
+        self.files |= other.files
+        self.replaced |= other.replaced
+
+    def without(self, other: "Listing") -> "Listing":
+        """Return what this one lists and the other does not."""
+        return Listing(
+            tables="" if self.tables == other.tables else self.tables,
+            settings="" if self.settings == other.settings else self.settings,
+            folders=[name for name in self.folders if name not in other.folders],
+            files=dict(self.files.items() - other.files.items()),
+            replaced=dict(self.replaced.items() - other.replaced.items()),
+        )
+
     def to_json(self) -> str:
         """Return the text of manifest.json: the same files give the same."""
         values = {key: value for key, value in asdict(self).items() if value}
@@ -145,13 +182,25 @@ class Manifest:
         return os.path.lexists(self.path)
 
     def load(self) -> Listing:
-        """Read the manifest; an empty one where there is none.
+        """Read the manifest with those of jobs; an empty one where there is none.
 
         Raises:
-            InputError: it is damaged, or another program's.
+            InputError: one is damaged, or another program's.
         """
+        # Jobs' first: `fold` removes them after it has written the manifest.
+        of_jobs = [self._read(path) for path in self.of_jobs()]
+        listing = self._read(self.path)
+        for of_job in of_jobs:
+            listing.add(of_job)
+        return listing
+
+    def of_jobs(self) -> list[Path]:
+        """Return the paths of the manifests that jobs have beside this one."""
+        return sorted(self.root.glob(_OF_JOB.format("*")))
+
+    def _read(self, path: Path) -> Listing:
         try:
-            content = read_bytes(self.path)
+            content = read_bytes(path)
             listing = _LISTING.validate_json(content)
             if not content.startswith(BEGINNING):
                 raise ValueError("another program's, or emptied")
@@ -161,7 +210,7 @@ class Manifest:
             return Listing()
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(
-                f"{self.path}: expected the list of the files that heedmap wrote here, cannot read it as that; "
+                f"{path}: expected the list of the files that heedmap wrote here, cannot read it as that; "
                 "choose another folder, or delete this one yourself if it is heedmap's"
             ) from error
         return listing
@@ -171,14 +220,42 @@ class Manifest:
         if self.exists:
             self.load()
         else:
-            self.change(lambda listing: None)
+            with replacing(self.path) as file:
+                file.write(self._read(self.path).to_json().encode())
 
     def change(self, change: Callable[[Listing], None]) -> None:
-        """Change the manifest; one process at a time does."""
+        """Change the manifest; one process at a time does. Within `listed_apart`, change the job's."""
+        job = _apart.get()
+        if job is not None and not is_sole_writer(self.root):
+            self._change_apart(self.root / _OF_JOB.format(job), change)
+            return
         with replacing(self.path) as file:
             listing = self.load()
             change(listing)
             file.write(listing.to_json().encode())
+
+    def _change_apart(self, path: Path, change: Callable[[Listing], None]) -> None:
+        others = self._read(self.path)
+        for other in self.of_jobs():
+            if other != path:
+                others.add(self._read(other))
+        listing = deepcopy(others)
+        listing.add(self._read(path))
+        change(listing)
+        write_atomically(path, listing.without(others).to_json())
+
+    def fold(self, is_running: Callable[[str], bool] = lambda job: False) -> None:
+        """Add the manifests of jobs to this one and remove them, but those of jobs that are running."""
+        paths = [path for path in self.of_jobs() if not is_running(path.name.split(".", 1)[1][:-5])]
+        if not paths:
+            return
+        with replacing(self.path) as file:
+            listing = self._read(self.path)
+            for path in paths:
+                listing.add(self._read(path))
+            file.write(listing.to_json().encode())
+        for path in paths:
+            path.unlink()
 
     def write(self, path: Path, content: bytes | str) -> None:
         """List a file and write it.
@@ -313,8 +390,11 @@ class Manifest:
     def settle(self) -> None:
         """Take files off the list that are not there, and remove what killed processes left of the others.
 
-        A file that was to be replaced, and was not, is listed as what it is.
+        A file that was to be replaced, and was not, is listed as what it is. Nothing is done while there are
+        manifests of jobs, which may be writing.
         """
+        if self.of_jobs():
+            return
         listing = self.load()
         for name in listing.files:
             path = self.root / name

@@ -57,13 +57,15 @@ class Trainer:
             for variants_of_round in all_rounds
             if not all(map(self.base.is_finished, variants_of_round))
         ]
-        for variants_of_round in track(unfinished):
+        for number, variants_of_round in enumerate(track(unfinished), 1):
             run_jobs(
                 variants_of_round,
                 partial(train_variant, base=self.base),
                 lambda variant, _: None,
+                folder=self.base.folder,
                 is_finished=self.base.is_finished,
                 workers=self._workers,
+                more=number < len(unfinished),
             )
         for (
             variant

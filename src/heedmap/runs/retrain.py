@@ -21,6 +21,8 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings, FineTuneSettings, RetrainSettings, TrainSettings
 from heedmap.terminal.progress import note, working
+from heedmap.training.remote import takes_executor
+from heedmap.training.shards import current_shard, end_shard, is_divided
 
 
 def questions() -> list[str]:
@@ -28,6 +30,7 @@ def questions() -> list[str]:
     return [name for name in registered() if retrains(name)]
 
 
+@takes_executor
 @takes(RetrainSettings, AuditSettings)
 def retrain(
     run: Run,
@@ -88,7 +91,11 @@ def retrain(
             for name in asked_questions
             for variant in registered()[name].variants(trainer)  # type: ignore[misc]
         ]
-        text, seconds = forecast_of(trainer.plan(variants), base, workers)
+        missing = trainer.plan(variants)
+        if current_shard() is not None:
+            trainer.outcomes(variants)
+            end_shard("all models of the questions are trained")
+        text, seconds = ("", 0.0) if is_divided() else forecast_of(missing, base, workers)
         if text:
             note(f"This will take {text}.")
         return audit_as(

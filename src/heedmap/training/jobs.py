@@ -6,6 +6,7 @@ FOLDER/JOB.checkpoints/   checkpoints of its trainings, until it is finished
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +18,14 @@ from heedmap.errors import InputError
 from heedmap.files import manifest
 from heedmap.files.tables import write_table
 from heedmap.terminal.progress import in_job, log_line, track
+from heedmap.training.remote import current_executor, run_on
+from heedmap.training.shards import (
+    Shard,
+    current_shard,
+    end_shard,
+    require_finished,
+    run_apart,
+)
 from heedmap.training.sweep import Work, one_thread, processes, sweep
 
 CHECKPOINTS = ".checkpoints"
@@ -29,8 +38,11 @@ def run_jobs(
     run: Work[C, R],
     after: Callable[[C, R], None],
     *,
+    folder: Path,
     is_finished: Callable[[C], bool],
     workers: int | None = None,
+    more: bool = False,
+    here: bool = False,
 ) -> None:
     """Run each job; call `after(job, result)` in the order of the jobs, as soon as possible.
 
@@ -42,19 +54,66 @@ def run_jobs(
         jobs: all of them, finished by an earlier call or not; `str(job)` names one.
         run: computes a job.
         after: writes the result of all jobs so far; always called in this process.
+        folder: where all jobs save their results.
         is_finished: whether a job only needs to be read.
-        workers: how many processes; None for one per core. Every job has one thread, in this process too.
+        workers: how many processes; None for one per core. An executor takes their place, if there is one
+            (`training.remote`). Every job has one thread, in this process too.
+        here: whether the jobs are brief and run in this process, wherever others run.
+        more: whether further jobs need these, so that a shard goes on with them once all of these are finished.
 
     Raises:
         InputError: of the first job that raises one, with its name; or see `sweep`.
+        ShardEnd: this command is a shard (`training.shards`) whose part of the jobs is finished.
     """
-    wanted = min(processes(workers), sum(not is_finished(job) for job in jobs))
+    if not here and (shard := current_shard()) is not None:
+        _run_part(shard, jobs, run, is_finished, workers)
+        _end_part(shard, jobs, is_finished, more)
+    if not here:
+        require_finished(jobs, is_finished)
+    if not here and (executor := current_executor()) is not None:
+        run_on(executor, jobs, run, after, folder=folder, is_finished=is_finished)
+        return
+    wanted = min(1 if here else processes(workers), sum(not is_finished(job) for job in jobs))
     if wanted > 1:
         sweep(jobs, run, wanted, after)
         return
     for done, job in enumerate(track(jobs), 1):
         after(job, _run_here(job, run))
         log_line(f"{job} ({done} of {len(jobs)})")
+
+
+def _run_part(
+    shard: Shard,
+    jobs: Sequence[C],
+    run: Work[C, R],
+    is_finished: Callable[[C], bool],
+    workers: int | None,
+) -> None:
+    unfinished = [job for job in shard.part(jobs) if not is_finished(job)]
+    work = partial(run_apart, run=run, folder=shard.folder)
+    shard.setup.close()
+    if (wanted := min(processes(workers), len(unfinished))) > 1:
+        sweep(unfinished, work, wanted)
+    else:
+        for done, job in enumerate(track(unfinished), 1):
+            _run_here(job, work)
+            log_line(f"{job} ({done} of {len(unfinished)})")
+
+
+def _end_part(
+    shard: Shard, jobs: Sequence[C], is_finished: Callable[[C], bool], more: bool
+) -> None:
+    """Note what a shard has done; return if all jobs are finished that the next ones need."""
+    unfinished = sum(not is_finished(job) for job in jobs)
+    text = f"its {len(shard.part(jobs))} of {len(jobs)} jobs are finished"
+    if unfinished:
+        text += f", {unfinished} of other shards are not"
+    if more and unfinished:
+        text += "; when they are, give the command of each shard again: further jobs need them"
+    shard.ends.append(text)
+    if unfinished or not more:
+        end_shard()
+    shard.lock()
 
 
 def _run_here(job: C, run: Work[C, R]) -> R:

@@ -38,6 +38,7 @@ from heedmap.papers.kit.reproduction import Cell, Experiment, Modules
 from heedmap.runs.run_paths import Out
 from heedmap.settings import TransformerSettings
 from heedmap.training.objective import seeded
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 _FIELDS = {
@@ -74,6 +75,7 @@ def cells(settings: BrunnerSettings) -> list[Cell]:
     ]
 
 
+@takes_executor
 def reproduce(
     corpus: Corpus,
     *,

@@ -39,6 +39,7 @@ from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.reproduction import Cell, Experiment, Modules
 from heedmap.runs.run_paths import Out
 from heedmap.settings import TransformerSettings
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 SCHEMA = pa.schema(
@@ -96,6 +97,7 @@ def cells(settings: ClarkSettings) -> list[Cell]:
     ]
 
 
+@takes_executor
 def reproduce(
     *,
     model: str,

@@ -42,6 +42,7 @@ from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.reproduction import Cell, Experiment, Modules, check_distinct
 from heedmap.runs.run_paths import Out
 from heedmap.terminal.progress import portion
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 TABLE, VOCABULARY = "table.parquet", "vocabulary.json"
@@ -76,6 +77,7 @@ def cells(settings: DrozdyukSettings) -> list[Cell]:
     ]
 
 
+@takes_executor
 def reproduce(
     corpus: Corpus, *, out: Out, overwrite: bool = False, workers: int | None = None, **options: Any
 ) -> Drozdyuk:

@@ -53,6 +53,8 @@ from heedmap.terminal.output import remark
 from heedmap.terminal.progress import track
 from heedmap.training.jobs import run_jobs
 from heedmap.training.log_odds import has_log_odds
+from heedmap.training.remote import takes_executor
+from heedmap.training.shards import current_shard
 from heedmap.training.sweep import processes
 
 MOST_SEEDS = 10_000
@@ -60,6 +62,7 @@ GRID_ENCODERS, GRID_SCORES = ("lstm", "average", "cnn"), ("additive", "dot")
 SEEDS, INSTANCES = 3, 2000
 
 
+@takes_executor
 def reproduce(
     names: Sequence[str | Corpus],
     *,
@@ -152,6 +155,8 @@ def reproduce(
             else:
                 dataset_numbers.baselines += outcome.rows
                 dataset_numbers.log_odds.append(outcome.texts)
+            if current_shard() is not None:
+                return
             # Other processes may run other data sets into this folder: the result is of all so far.
             with writing(out, wait=True):
                 write(out, result(save(out, dataset_numbers)))
@@ -159,7 +164,15 @@ def reproduce(
         run_job, is_done = partial(run, shared=shared), partial(is_finished, shared=shared)
         # Variants need a model of the grid, after it: two workers would want its folder.
         for jobs in track([job_list for job_list in (models, variants) if job_list]):
-            run_jobs(jobs, run_job, keep, is_finished=is_done, workers=workers)
+            run_jobs(
+                jobs,
+                run_job,
+                keep,
+                folder=out,
+                is_finished=is_done,
+                workers=workers,
+                more=jobs is models and bool(variants),
+            )
         with writing(out, wait=True):
             files.settle()
     return list(numbers.values())

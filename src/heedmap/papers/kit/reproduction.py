@@ -35,6 +35,7 @@ from heedmap.papers.kit.result import Claim, Result, Table, unfinished, unlike, 
 from heedmap.report.charts import Figure
 from heedmap.runs.run_paths import Out
 from heedmap.training.jobs import checkpoints_of, run_jobs, save_part
+from heedmap.training.shards import current_shard
 
 Modules = Mapping[str, nn.Module]
 Outcome: TypeAlias = list[Row] | pa.Table
@@ -182,6 +183,8 @@ class Experiment(Generic[S, F]):
         *,
         cells: Sequence[Cell] | None = None,
         workers: int | None = None,
+        more: bool = False,
+        here: bool = False,
     ) -> F:
         """Run the cells that are missing, read the others, and write the result; return it with their rows.
 
@@ -190,6 +193,8 @@ class Experiment(Generic[S, F]):
             compute: a partial of a module's function, since workers receive it pickled.
             cells: a part of them; all by default.
             workers: how many processes; one per core by default. The numbers do not depend on it.
+            more: whether further cells need these.
+            here: whether the cells are brief and run in this process.
 
         Raises:
             InputError: a part is damaged, or what `compute` raises.
@@ -198,6 +203,8 @@ class Experiment(Generic[S, F]):
 
         def keep(cell: Cell, table: pa.Table) -> None:
             rows.extend(self.rows_of(cell, table))
+            if current_shard() is not None:
+                return
             if self.joint is not None:
                 write_table(
                     reproduction.folder / self.joint, pa.Table.from_pylist(rows, schema=self.schema)
@@ -210,8 +217,11 @@ class Experiment(Generic[S, F]):
             self.cells(reproduction.settings) if cells is None else cells,
             partial(run_cell, compute=compute, folder=reproduction.folder, schema=self.schema),
             keep,
+            folder=reproduction.folder,
             is_finished=lambda cell: part_path(reproduction.folder, cell).exists(),
             workers=workers,
+            more=more,
+            here=here,
         )
         finished = replace(reproduction, rows=rows)
         if self.needs_all:

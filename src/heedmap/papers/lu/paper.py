@@ -38,6 +38,7 @@ from heedmap.runs.run_paths import Out
 from heedmap.terminal.progress import doing
 from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 SCHEMA = pa.schema(
@@ -70,6 +71,7 @@ def cells(settings: LuSettings) -> list[Cell]:
     ]
 
 
+@takes_executor
 def reproduce(
     corpus: Parallel,
     *,

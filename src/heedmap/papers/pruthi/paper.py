@@ -42,11 +42,14 @@ from heedmap.runs.run_paths import Out
 from heedmap.runs.train import fine_tune, train_as
 from heedmap.settings import TrainSettings
 from heedmap.terminal.progress import portion, track
+from heedmap.training.remote import takes_executor
+from heedmap.training.shards import end_shard, independent
 from heedmap.training.sweep import one_thread, processes
 
 Found = Pruthi | of_sequences.SequenceResult
 
 
+@takes_executor
 def reproduce(
     corpus: Corpus,
     *,
@@ -90,7 +93,7 @@ def reproduce(
         for model in track(settings.models):
             with portion(0.1, model):
                 run = _trained(model, texts[model], settings, run_folder(folder, model))
-            with portion(0.9, model):
+            with portion(0.9, model), independent():
                 retrain(
                     run,
                     ("deception",),
@@ -102,7 +105,8 @@ def reproduce(
                     instances=settings.test_instances,
                     workers=workers,
                 )
-            write(folder, of_texts.result(_finished(folder)))
+                write(folder, of_texts.result(_finished(folder)))
+        end_shard()
         return _finished(folder)
 
 

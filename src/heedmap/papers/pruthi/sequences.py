@@ -34,6 +34,7 @@ from heedmap.papers.pruthi.settings import SequenceSettings
 from heedmap.runs.run_paths import Out
 from heedmap.training.fit import fit
 from heedmap.training.objective import seeded
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 MEASURED = ("accuracy", "mass", "possible", "uniform", "on", "beside", "blocked")
@@ -72,6 +73,7 @@ def cells(settings: SequenceSettings) -> list[Cell]:
     ]
 
 
+@takes_executor
 def reproduce(
     corpus: Parallel | None = None,
     *,

@@ -38,6 +38,7 @@ from heedmap.runs.run_paths import Out
 from heedmap.settings import AuditSettings
 from heedmap.terminal.progress import doing
 from heedmap.training.fit import fit
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 WORDS, VECTORS = "words.json", "vectors.safetensors"
@@ -70,6 +71,7 @@ def cells(settings: SerranoSmithSettings) -> list[Cell]:
     ]
 
 
+@takes_executor
 def reproduce(
     corpus: Corpus,
     *,

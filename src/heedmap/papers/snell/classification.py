@@ -29,6 +29,7 @@ from heedmap.runs.run_paths import Out
 from heedmap.runs.train import train
 from heedmap.terminal.progress import doing
 from heedmap.training.jobs import run_jobs
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -46,6 +47,7 @@ def trainings(settings: ClassificationSettings) -> list[Cell]:
     return [Cell(f"{kind}-{seed}", {"kind": kind, "seed": seed}) for kind, seed in kinds]
 
 
+@takes_executor
 def reproduce(
     corpus: Corpus, *, out: Out, overwrite: bool = False, workers: int | None = None, **options: Any
 ) -> Classification:
@@ -83,7 +85,7 @@ def reproduce(
 
         run_jobs(
             trainings(settings), partial(run, corpus=corpus, settings=settings, folder=folder), keep,
-            is_finished=lambda cell: (folder / MODELS / str(cell) / "training.json").exists(),
+            folder=folder, is_finished=lambda cell: (folder / MODELS / str(cell) / "training.json").exists(),
             workers=workers,
         )  # fmt: skip
         learned = [records[f"learned-{seed}"] for seed in range(settings.seeds)]
@@ -96,7 +98,7 @@ def reproduce(
             seed = cell["seed"]
             return rows_of_seed(seed, learned, records[f"uniform-{seed}"], proxies), {}
 
-        return EXPERIMENT.run(reproduction, compare, workers=1)
+        return EXPERIMENT.run(reproduction, compare, here=True)
 
 
 def run(cell: Cell, *, corpus: Corpus, settings: ClassificationSettings, folder: Path) -> pa.Table:

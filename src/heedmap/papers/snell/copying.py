@@ -19,6 +19,7 @@ from heedmap.papers.snell.copy_task import LOOKS, RELEASED, CopySettings, looks_
 from heedmap.papers.snell.copying_result import Copying, result
 from heedmap.papers.snell.settings import KINDS, VARIANTS, CopyingSettings
 from heedmap.runs.run_paths import Out
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 SCHEMA = pa.schema(
@@ -41,6 +42,7 @@ def cells(settings: CopyingSettings) -> list[Cell]:
     ]
 
 
+@takes_executor
 def reproduce(
     *, out: Out, overwrite: bool = False, workers: int | None = None, **options: Any
 ) -> Copying:

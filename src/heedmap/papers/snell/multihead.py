@@ -30,12 +30,14 @@ from heedmap.papers.snell.multihead_result import (
 from heedmap.papers.snell.settings import MultiheadSettings
 from heedmap.runs.run_paths import Out
 from heedmap.terminal.progress import portion
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 POOL = 30  # the first heads, from which any are drawn
 SCHEMA = pa.schema([("group", pa.string()), ("heads", pa.string()), ("order", pa.int64()), *LOOKS])
 
 
+@takes_executor
 def reproduce(
     *, out: Out, overwrite: bool = False, workers: int | None = None, **options: Any
 ) -> Multihead:
@@ -65,7 +67,11 @@ def reproduce(
             heads = range(first_head, min(first_head + 2 * settings.wanted, settings.most))
             with portion(0.5):
                 multihead = EXPERIMENT.run(
-                    multihead, computing, cells=singles(settings, heads), workers=workers
+                    multihead,
+                    computing,
+                    cells=singles(settings, heads),
+                    workers=workers,
+                    more=True,
                 )
         return EXPERIMENT.run(multihead, computing, cells=combinations(multihead), workers=workers)
 

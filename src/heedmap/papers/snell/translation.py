@@ -52,6 +52,7 @@ from heedmap.training.dynamics import recorded_in
 from heedmap.training.fit import fit
 from heedmap.training.jobs import run_jobs
 from heedmap.training.objective import seeded
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 
@@ -64,6 +65,7 @@ def _training(kind: str, seed: int) -> Cell:
     return Cell(f"{kind}-{seed}", {"kind": kind, "seed": seed})
 
 
+@takes_executor
 def reproduce(
     corpus: Parallel,
     *,
@@ -116,6 +118,7 @@ def reproduce(
             trainings(settings),
             partial(run, splits=(encoded, dev, held_out), settings=settings, folder=folder),
             lambda cell, nothing: None,
+            folder=folder,
             is_finished=lambda cell: _weights(folder, cell).exists(),
             workers=workers,
         )
@@ -141,7 +144,7 @@ def reproduce(
                 *_more(seed, folder, settings, pieces, encoded, held_out, test, gold),
             ], {}
 
-        return EXPERIMENT.run(reproduction, compare, workers=1)
+        return EXPERIMENT.run(reproduction, compare, here=True)
 
 
 def _initial(settings: TranslationSettings, kind: str, symbols: int, seed: int) -> EncoderDecoder:

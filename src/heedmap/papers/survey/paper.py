@@ -29,6 +29,7 @@ from heedmap.papers.survey.settings import SurveySettings
 from heedmap.papers.survey.survey import Survey
 from heedmap.papers.survey.texts import text_rows
 from heedmap.runs.run_paths import Out
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 
@@ -48,6 +49,7 @@ def task_of(corpus: Corpus) -> str:
     return "inference" if "entailment" in corpus.classes else "question answering"
 
 
+@takes_executor
 def reproduce(
     corpora: Sequence[Corpus],
     *,

@@ -32,6 +32,7 @@ from heedmap.runs.run_paths import Out
 from heedmap.settings import ModelSettings, RunSettings, TrainSettings
 from heedmap.training.initialisation import init_model, kind_for
 from heedmap.training.objective import seeded
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes
 
 SCHEMA = pa.schema(
@@ -58,6 +59,7 @@ def cells(settings: VashishthSettings) -> list[Cell]:
     ]
 
 
+@takes_executor
 def reproduce(
     *,
     single: Corpus | None = None,

@@ -30,6 +30,7 @@ from heedmap.runs.retrain import retrain
 from heedmap.runs.run_paths import Out
 from heedmap.runs.train import train
 from heedmap.terminal.progress import portion
+from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import one_thread, processes
 
 RUN = "run"
@@ -37,6 +38,7 @@ MODEL: dict[str, Any] = {"encoder": "lstm", "score": "additive"}
 QUESTIONS = ("necessity", "stability", "guidance", "trained_adversary", "adversary_agreement")
 
 
+@takes_executor
 def reproduce(
     corpus: Corpus,
     *,
