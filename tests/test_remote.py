@@ -175,3 +175,17 @@ def test_wrong_options_of_slurm_are_one_line(heedmap, monkeypatch, tmp_path, con
     monkeypatch.chdir(tmp_path)
     Path("engines.toml").write_text(content)
     stopped(heedmap("calibrate", "--out", "out", "--engine", "slurm"), *words)
+
+
+class Changing(ThreadPoolExecutor):
+    """Finds another file in the place of the driver's."""
+
+    def submit(self, function, work, *arguments):
+        Path(work).write_bytes(b"cos\nsystem\n(S'true'\ntR.")
+        return super().submit(function, work, *arguments)
+
+
+def test_no_file_is_unpickled_that_the_driver_did_not_write(kept):
+    with Changing(1) as pool, refused("pickle", "not as the driver wrote it"):
+        kept.run(pool)
+    assert not [*kept.folder.glob("*.txt")]

@@ -117,10 +117,11 @@ def run_on(
     """
     place = jobs_folder(folder)
     content = pickle.dumps(partial(run_apart, run=run, folder=folder.absolute()))
-    work = place / f"{hashlib.sha256(content).hexdigest()[:16]}.pickle"
+    digest = hashlib.sha256(content).hexdigest()
+    work = place / f"{digest[:16]}.pickle"
     write_atomically(work, content)
     submitted = {
-        index: _submit(executor, work, job)
+        index: _submit(executor, work, digest, job)
         for index, job in enumerate(jobs)
         if not is_finished(job)
     }
@@ -136,7 +137,7 @@ def run_on(
                 outcome = _awaited(waiting[index], jobs, place, len(jobs) - len(waiting))
                 if not isinstance(outcome, _Lost):
                     break
-                waiting[index] = _submit(executor, work, job)
+                waiting[index] = _submit(executor, work, digest, job)
             del waiting[index]
             result = _checked(outcome, job)
             log_line(f"{job} ({len(jobs) - len(waiting)} of {len(jobs)})")
@@ -152,9 +153,9 @@ def run_on(
     remove(place)
 
 
-def _submit(executor: Executor, work: Path, job: object) -> Future:
+def _submit(executor: Executor, work: Path, digest: str, job: object) -> Future:
     try:
-        return executor.submit(run_remotely, str(work), job)
+        return executor.submit(run_remotely, str(work), digest, job)
     except Exception as error:  # of any kind, by the executor
         reason = (str(error).splitlines() or [""])[0]
         raise InputError(
@@ -224,21 +225,31 @@ def _checked(outcome: Any, job: object) -> Any:
     return content
 
 
-def run_remotely(work: str, job: Any) -> tuple[str, Any, list[tuple[type[Warning], str]]]:
-    """Run a job in a worker; return its result or its error, and its warnings."""
+def run_remotely(
+    work: str, digest: str, job: Any
+) -> tuple[str, Any, list[tuple[type[Warning], str]]]:
+    """Run a job in a worker; return its result or its error, and its warnings.
+
+    `digest` is the SHA-256 of the file of the work, as the driver wrote it: no other file is unpickled.
+    """
     path = Path(work)
     progress = path.parent / f"{file_name(job)}.progress"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        kind, content = _run(path, job, progress)
+        kind, content = _run(path, digest, job, progress)
     with suppress(OSError):
         progress.unlink(missing_ok=True)
     return kind, content, [(one.category, str(one.message)) for one in caught]
 
 
-def _run(path: Path, job: Any, progress: Path) -> tuple[str, Any]:
+def _run(path: Path, digest: str, job: Any, progress: Path) -> tuple[str, Any]:
     try:
-        run = pickle.loads(path.read_bytes())  # noqa: S301 - written by `run_on`
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise InputError(
+                f"{path}: not as the driver wrote it; run the command again, one driver at a time"
+            )
+        run = pickle.loads(content)  # noqa: S301 - the driver's own, by its hash
         with one_thread(), shown_by(_ToFile(progress)):
             return "result", run(job)
     except InputError as error:
