@@ -104,13 +104,27 @@ def test_the_keyboard_alone_reaches_a_text_and_its_numbers(opened):
     for key in ("ArrowDown", "ArrowDown", "End", "Home", "PageDown", "ArrowUp", "Enter"):
         page.keyboard.press(key)
     page.get_by_role("article", name="Text id key<9>").wait_for()
+    until(page, "document.activeElement.matches('.opened h3')")
+    page.keyboard.press("Escape")
+    page.locator(".opened").wait_for(state="detached")
+    page.locator(".table .line.active", has_text="key<9>").wait_for()
     page.keyboard.press("End")
     page.locator(".table .line.active", has_text="key<299>").wait_for()
+    page.locator(".table .line.active").click()
+    until(page, "document.activeElement.matches('.opened h3')")
     word = page.locator(".lines th[tabindex='0']").first
     word.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.dataset.word") == "1"
     assert page.locator(".legend tbody td.of-number").first.inner_text() != ""
+
+
+def test_an_address_with_a_filter_shows_the_table_and_names_what_it_does_not_know(opened):
+    page = opened("#right=wrong")
+    until(page, "document.querySelector('.count').getBoundingClientRect().top < innerHeight")
+    page = opened("#text=nope&sort=bogus&least=5")
+    for word in ("text “nope”", "sort “bogus”", "between 0 and 1"):
+        assert word in count(page)
 
 
 def test_the_address_of_a_question_opens_it(opened, audit):

@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import altair as alt
 import numpy as np
@@ -15,9 +16,11 @@ from tiny_audits import KINDS, tiny_audit
 
 from heedmap.experiments.questions.adversary import is_exact, is_searched
 from heedmap.report.adversary_figures import jsd_histograms
+from heedmap.report.drawing import draw_with
 from heedmap.report.entropy_figures import entropy
 from heedmap.report.figures import figures
 from heedmap.report.grouping import ALL, MOST
+from heedmap.report.labelled_charts import CONFIG
 from heedmap.report.page import page
 from heedmap.runs.audited import Audit
 
@@ -252,6 +255,37 @@ def test_every_figure_is_valid_vega_lite(kind):
     assert drawn
     for figure in drawn:
         alt.Chart.from_dict(figure.spec)
+
+
+def test_no_tick_is_labelled_with_a_rounded_value():
+    """Between two ticks the labels grow as the places do, to a hundredth of the axis."""
+    judged = set()
+    for figure in figures(tiny_audit("own")):
+        for ticks in axes(figure):
+            if "symlog" in str(figure.spec) or "'log'" in str(figure.spec) or len(ticks) < 3:
+                continue
+            places, labels = np.array(ticks).T
+            line = np.interp(places, places[[0, -1]], labels[[0, -1]])
+            assert np.abs(labels - line).max() <= 0.01 * np.ptp(labels), (figure.key, labels)
+            judged.add(figure.key)
+    assert {"smallest-change", "relative-freedom", "permutation", "tau-gradient"} <= judged
+
+
+def axes(figure) -> list[list[tuple[float, float]]]:
+    """Each axis of numbers as Vega draws it: the place and the label of every tick, by place."""
+    svg = draw_with("vegalite_to_svg", {**figure.spec, "width": 400}, config=CONFIG)
+    drawn = []
+    for group in ElementTree.fromstring(svg).iterfind(".//{*}g"):
+        if "role-axis-label" not in group.get("class", ""):
+            continue
+        ticks = []
+        for label in group:
+            x, y = map(float, re.findall(r"-?[\d.]+", label.get("transform")))
+            ticks.append((x, y, "".join(label.itertext()).replace("−", "-").rstrip("%")))
+        if ticks and all(re.fullmatch(r"-?[\d.]+", text) for _, _, text in ticks):
+            across = len({x for x, _, _ in ticks}) > 1
+            drawn.append(sorted((x if across else -y, float(text)) for x, y, text in ticks))
+    return drawn
 
 
 def test_an_invalid_figure_is_found_by_that():

@@ -7,11 +7,12 @@ import type { LinkedFigures } from "./linked_figures.ts";
 import { readBlock, type Index, type TextMap } from "./payload.ts";
 import { layOutForPrint } from "./printing.ts";
 import { readReadOuts } from "./read_outs.ts";
-import { anchors, columns, searchable, select, type Column } from "./selection.ts";
+import { anchors, columns, searchable, select, type Column, type Searched } from "./selection.ts";
 import { nextSort } from "./sorting.ts";
 import { DEFAULT, fromHash, toHash, unfiltered, type State } from "./state.ts";
 import { TextTable } from "./text_table.ts";
 import { TextView } from "./text_view.ts";
+import { impossible, unknown } from "./unknown.ts";
 import { WhatIf } from "./what_if.ts";
 
 const TYPING = 150; // milliseconds without a key, after which the address is written
@@ -22,7 +23,7 @@ export class Explorer {
   readonly #whatIf: WhatIf;
   readonly #columns: readonly Column[];
   readonly #fixed: number;
-  readonly #words: readonly string[];
+  readonly #words: readonly Searched[];
   readonly #anchors: readonly string[];
   readonly #filters: Filters;
   readonly #table: TextTable;
@@ -30,6 +31,7 @@ export class Explorer {
   readonly #opened = element("div", { class: "opened-texts" });
   #state: State = { ...DEFAULT };
   #shown = "";
+  #entered = ""; // the anchor of the text that takes the focus when it is shown
   #views: TextView[] = [];
   #timer = 0;
 
@@ -44,7 +46,7 @@ export class Explorer {
     this.#figures = figures;
     figures.join({
       open: (row) => {
-        this.#choose({ text: this.#anchors[row] ?? "" });
+        this.#enter(row);
       },
       brush: (brush, moving) => {
         this.#choose({ brush }, moving);
@@ -76,7 +78,10 @@ export class Explorer {
         this.#choose({ sort: nextSort(this.#state.sort, column, this.#isNumber(column)) });
       },
       open: (row) => {
-        this.#choose({ text: this.#anchors[row] ?? "" });
+        this.#enter(row);
+      },
+      close: () => {
+        this.#choose(this.#state.text === "" ? { pin: "" } : { text: "" });
       },
       address: (row) => toHash({ ...this.#state, text: this.#anchors[row] ?? "" }),
     });
@@ -96,6 +101,14 @@ export class Explorer {
   start(): void {
     this.#state = fromHash(location.hash) ?? { ...DEFAULT };
     this.#show();
+    const { text, pin, ...choice } = this.#state;
+    if (text + pin === "" && Object.values(choice).some(Boolean)) this.#filters.root.scrollIntoView();
+  }
+
+  /** Open a text, and give it the focus. */
+  #enter(row: number): void {
+    this.#entered = this.#anchors[row] ?? "";
+    this.#choose({ text: this.#entered });
   }
 
   #restore(): void {
@@ -129,8 +142,10 @@ export class Explorer {
     const rows = select(this.#index, this.#columns, this.#words, this.#state, brushed);
     const all = this.#index.tokens.length;
     const here = this.#index.total > all ? " of this page" : "";
-    const status = `${rows.length === all ? "All" : `${grouped(rows.length)} of`} ${grouped(all)} texts${here}`;
-    this.#filters.show(this.#state, brushed === null ? status : `${status}, with a selection in a figure`);
+    const count = `${rows.length === all ? "All" : `${grouped(rows.length)} of`} ${grouped(all)} texts${here}`;
+    const status = brushed === null ? count : `${count}, with a selection in a figure`;
+    const reasons = [...unknown(this.#state, this.#index, this.#columns, this.#anchors), ...impossible(this.#state)];
+    this.#filters.show(this.#state, [status, ...reasons].join(". ") + (reasons.length > 0 ? "." : ""));
     this.#figures.show(rows.length === all ? null : new Set(rows), this.#state.brush);
     const open = [this.#state.pin, this.#state.text].flatMap((anchor) => {
       const row = anchor === "" ? -1 : this.#anchors.indexOf(anchor);
@@ -153,7 +168,10 @@ export class Explorer {
   async #open(rows: readonly number[]): Promise<void> {
     const { text, pin } = this.#state;
     const shown = JSON.stringify([rows, text, pin]);
-    if (shown === this.#shown) return;
+    if (shown === this.#shown) {
+      this.#focusEntered(rows);
+      return;
+    }
     this.#shown = shown;
     const maps = await Promise.all(rows.map((row) => this.#maps.of(row)));
     if (shown !== this.#shown) return; // another text was opened meanwhile
@@ -164,7 +182,15 @@ export class Explorer {
     this.#opened.classList.toggle("any", rows.length > 0);
     for (const view of this.#views) view.layOut();
     const place = rows.findIndex(isNew);
+    this.#focusEntered(rows);
     this.#views[Math.max(0, place)]?.root.scrollIntoView({ block: "nearest" });
+  }
+
+  #focusEntered(rows: readonly number[]): void {
+    const place = rows.findIndex((row) => this.#anchors[row] === this.#entered);
+    if (place < 0 || this.#views[place] === undefined) return;
+    this.#views[place].focus();
+    this.#entered = "";
   }
 
   #view(row: number, maps: readonly TextMap[]): TextView {
@@ -175,12 +201,13 @@ export class Explorer {
       isPinned,
       whatIf: this.#whatIf.of(row),
       pin: () => {
+        this.#entered = anchor;
         this.#choose(isPinned ? { pin: "" } : { pin: anchor });
       },
       close: () => {
         const { text, pin } = this.#state;
         this.#choose({ text: text === anchor ? "" : text, pin: pin === anchor ? "" : pin });
-        this.#table.root.focus({ preventScroll: true });
+        this.#table.focus(row);
       },
     });
   }

@@ -223,11 +223,13 @@ export class LinkedFigure {
   #onKey(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const last = this.#order.length - 1;
+    const next = this.#beside(1, event.shiftKey);
+    const previous = this.#beside(-1, event.shiftKey);
     const moves: Record<string, number> = {
-      ArrowRight: Math.min(this.#active + 1, last),
-      ArrowDown: Math.min(this.#active + 1, last),
-      ArrowLeft: Math.max(this.#active - 1, 0),
-      ArrowUp: Math.max(this.#active - 1, 0),
+      ArrowRight: next,
+      ArrowDown: next,
+      ArrowLeft: previous,
+      ArrowUp: previous,
       Home: 0,
       End: last,
     };
@@ -246,6 +248,15 @@ export class LinkedFigure {
       return;
     }
     event.preventDefault();
+  }
+
+  /** The next mark in a direction; `elsewhere`: the next that stands at another place, so that a selection grows. */
+  #beside(step: number, elsewhere: boolean): number {
+    const last = this.#order.length - 1;
+    const placeOf = (i: number): string => String(this.marks[this.#order[i] ?? -1]?.x);
+    let place = this.#active + step;
+    while (elsewhere && place > 0 && place < last && placeOf(place) === placeOf(this.#active)) place += step;
+    return Math.max(0, Math.min(place, last));
   }
 
   /** Name the active mark, and show where it is. */

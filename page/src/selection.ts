@@ -65,22 +65,39 @@ export function anchors(index: Index): string[] {
   });
 }
 
-/** What is searched of each text, in lower case: its words, its name and its query. */
-export function searchable(index: Index): string[] {
-  return index.tokens.map((tokens, row) =>
-    [...tokens, index.name[row], ...(index.query?.[row] ?? [])].join(" ").toLowerCase(),
-  );
+/** What is searched of a text: its words, name and query in lower case, with spaces and without. */
+export interface Searched {
+  words: string;
+  joined: string;
+}
+
+export function searchable(index: Index): Searched[] {
+  return index.tokens.map((tokens, row) => {
+    const words = plain([...tokens, index.name[row], ...(index.query?.[row] ?? [])].join(" "));
+    return { words, joined: words.replace(/\s+/g, "") };
+  });
+}
+
+/** Whether a text has a term. One with punctuation, such as “it’s”, may be several tokens: it ' s. */
+function has(text: Searched | undefined, term: string): boolean {
+  if (text === undefined) return false;
+  return text.words.includes(term) || (/[\p{P}\p{S}]/u.test(term) && text.joined.includes(term));
+}
+
+/** Lower case, with typewriter's apostrophes and quotes. */
+function plain(text: string): string {
+  return text.toLowerCase().replace(/[‘’]/g, "'").replace(/[“”]/g, '"');
 }
 
 /** The rows that a state shows, in its order; `brushed` are those in the brush of a figure, null if there is none. */
 export function select(
   index: Index,
   all: readonly Column[],
-  words: readonly string[],
+  texts: readonly Searched[],
   state: State,
   brushed: ReadonlySet<number> | null = null,
 ): number[] {
-  const terms = state.search.toLowerCase().split(/\s+/).filter(Boolean);
+  const terms = plain(state.search).split(/\s+/).filter(Boolean);
   const [shortest, longest] = bounds(state.shortest, state.longest);
   const [least, most] = bounds(state.least, state.most);
   const rows = index.tokens.flatMap((tokens, row) => {
@@ -96,7 +113,7 @@ export function select(
       confidence >= least &&
       confidence <= most &&
       (brushed === null || brushed.has(row)) &&
-      terms.every((term) => words[row]?.includes(term));
+      terms.every((term) => has(texts[row], term));
     return fits ? [row] : [];
   });
   return sorted(rows, all, state.sort);

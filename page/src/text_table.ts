@@ -7,6 +7,8 @@ export interface TableActions {
   sort: (column: string) => void;
   open: (row: number) => void;
   address: (row: number) => string;
+  /** Close the text that is open. */
+  close: () => void;
 }
 
 const PAGE = 10; // rows that Page Up and Page Down move by
@@ -62,6 +64,19 @@ export class TextTable {
     this.root.setAttribute("aria-colcount", String(columns.length));
     this.#showHead(sort);
     this.#update();
+  }
+
+  /** Give the focus to the table, and let a text's row be the active one, if it is shown. */
+  focus(row: number): void {
+    const place = this.#rows.indexOf(row);
+    if (place >= 0) this.#move(place);
+    this.root.focus({ preventScroll: true });
+  }
+
+  #move(place: number): void {
+    this.#active = place;
+    this.#virtual.scrollToIndex(place, { align: "auto" });
+    this.#draw();
   }
 
   #options(): ConstructorParameters<typeof Virtualizer<HTMLElement, HTMLElement>>[0] {
@@ -196,11 +211,11 @@ export class TextTable {
     const place = moves[event.key];
     const row = this.#rows[this.#active];
     if (place !== undefined) {
-      this.#active = Math.max(0, Math.min(place, last));
-      this.#virtual.scrollToIndex(this.#active, { align: "auto" });
-      this.#draw();
+      this.#move(Math.max(0, Math.min(place, last)));
     } else if (event.key === "Enter" && row !== undefined) {
       this.#actions.open(row);
+    } else if (event.key === "Escape" && this.#open.length > 0) {
+      this.#actions.close();
     } else {
       return;
     }

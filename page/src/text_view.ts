@@ -28,6 +28,14 @@ export class TextView {
     const struck = new Set(index.smallest?.sets[row]);
     this.#groups = byTokens(maps).map((group) => new MapGroup(group, isOfText(index, row, group) ? struck : new Set()));
     this.root.append(...smallestSet(index, row), ...this.#groups.map((group) => group.root), actions.whatIf);
+    this.root.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") actions.close();
+    });
+  }
+
+  /** Give the focus to the heading, from where a reader goes on. */
+  focus(): void {
+    this.root.querySelector<HTMLElement>("h3")?.focus({ preventScroll: true });
   }
 
   layOut(): void {
@@ -216,7 +224,13 @@ function smallestSet(index: Index, row: number): HTMLElement[] {
   if (index.smallest === null) return [];
   const { exact, sets } = index.smallest;
   const places = sets[row] ?? null;
-  if (places === null) return [];
+  if (places === null) {
+    if ((index.tokens[row] ?? []).length < 2) return [];
+    const none = exact
+      ? "No set of words changes the answer when their weights are erased."
+      : "No words were found whose erased weights change the answer.";
+    return [element("p", { class: "small struck" }, none)];
+  }
   const named = places.map((place) => `“${visible(index.tokens[row]?.[place] ?? "")}”`).join(", ");
   const which = exact
     ? "the smallest set of words whose erased weights change the answer"

@@ -180,7 +180,7 @@ class Trial {
       element(
         "span",
         {},
-        button("Shuffle", () => shuffled(own, seed.valueAsNumber), () => `The weights were shuffled with seed ${seed.value}.`),
+        button("Shuffle", () => shuffled(own, used(seed)), () => `The weights were shuffled with seed ${seed.value}.`),
         element("label", {}, " seed ", seed),
       ),
       ...(adversary === null
@@ -189,9 +189,9 @@ class Trial {
       element(
         "span",
         {},
-        button("Keep the top", () => keptTop(own, whole(top)), () => `Only ${words(whole(top))} kept weight.`),
+        button("Keep the top", () => keptTop(own, used(top)), () => `Only ${words(used(top))} kept weight.`),
         " ",
-        button("Erase the top", () => erasedTop(own, whole(top)), () => `The weight of ${words(whole(top))} was erased.`),
+        button("Erase the top", () => erasedTop(own, used(top)), () => `The weight of ${words(used(top))} was erased.`),
         element("label", {}, " k = ", top),
       ),
       button("Reset", () => own, () => "These are the model’s own weights."),
@@ -202,13 +202,17 @@ class Trial {
 function numberField(smallest: number, largest: number): HTMLInputElement {
   const field = element("input", { type: "number", min: String(smallest), max: String(largest), value: String(smallest) });
   field.addEventListener("change", () => {
-    field.value = String(Math.min(largest, whole(field)));
+    used(field);
   });
   return field;
 }
 
-function whole(field: HTMLInputElement): number {
-  return Math.max(1, Math.floor(field.valueAsNumber) || 1);
+/** The whole number that is used of what was typed, which the field shows from then on. */
+function used(field: HTMLInputElement): number {
+  const [smallest, largest] = [Number(field.min), Number(field.max)];
+  const value = Math.max(smallest, Math.min(largest, Math.floor(field.valueAsNumber) || smallest));
+  field.value = String(value);
+  return value;
 }
 
 function likeliest(probabilities: readonly number[]): number {

@@ -39,6 +39,17 @@ describe("select", () => {
     expect(rows({ search: "line 3" })).toEqual([2]);
     expect(rows({ search: "absent" })).toEqual([]);
   });
+  it("finds a word with punctuation in the tokens that it was split into", () => {
+    const split = { ...index, tokens: [["it", "'", "s"], ["does", "n't"], ["sits"], ["well-made"]] };
+    const found = (search: string): number[] =>
+      select(split, columns(split), searchable(split), { ...DEFAULT, search });
+    expect(found("it's")).toEqual([0]);
+    expect(found("It’s")).toEqual([0]);
+    expect(found("it ' s")).toEqual([0]);
+    expect(found("doesn't")).toEqual([1]);
+    expect(found("well - made")).toEqual([3]);
+    expect(found("its")).toEqual([2]);
+  });
   it("filters by class, label, answer and level", () => {
     expect(rows({ predicted: "yes" })).toEqual([0, 1]);
     expect(rows({ label: "yes" })).toEqual([0, 3]);

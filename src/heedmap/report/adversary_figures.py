@@ -135,7 +135,7 @@ def curve(audit: AuditResult) -> list[Figure]:
             "epsilon:Q",
             title="the prediction may move by (TVD)",
             scale=alt.Scale(type="symlog", constant=0.001, nice=False),
-            axis=alt.Axis(values=list(steps), format="~g", labelOverlap=True),
+            axis=alt.Axis(values=list(steps), labelOverlap=True),
         ),
         tooltip=["epsilon:Q", "lower:Q", "upper:Q", "low:Q", "high:Q"],
     )

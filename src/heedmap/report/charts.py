@@ -74,12 +74,30 @@ def colour(domain: list[str]) -> alt.Color:
 
 
 def specification(chart: Drawing, height: int) -> dict[str, Any]:
-    """Return a chart's Vega-Lite specification, as wide as its container."""
+    """Return a chart's Vega-Lite specification, as wide as its container; no label of a tick is rounded."""
     sized = chart.properties(width="container", height=height)
     spec: dict[str, Any] = sized.to_dict(validate=schemapi.DEBUG_MODE)
     # The page configures all charts.
     spec.pop("config", None)
+    _label_ticks_exactly(spec)
     return spec
+
+
+def _label_ticks_exactly(part: Any) -> None:
+    """Give every axis with ticks of its own a number format that rounds none of them.
+
+    Vega would round labels to the steps between the ticks that it had chosen itself: .25 would read 0.3.
+    """
+    if isinstance(part, list):
+        for entry in part:
+            _label_ticks_exactly(entry)
+    elif isinstance(part, dict):
+        axis = part.get("axis")
+        if isinstance(axis, dict) and "values" in axis and "labelExpr" not in axis:
+            axis.setdefault("format", ".6~g")
+        for name, entry in part.items():
+            if name not in ("data", "datasets"):
+                _label_ticks_exactly(entry)
 
 
 def vertical(value: float, title: str) -> alt.Chart:

@@ -78,7 +78,7 @@ def _x(axis: Axis, binned: Literal["binned"] | UndefinedType) -> alt.X:
         "start:Q",
         title=axis.title,
         scale=alt.Scale(domain=[axis.low, axis.high], nice=False),
-        axis=alt.Axis(values=list(axis.ticks), format="~g"),  # else .25 reads 0.3
+        axis=alt.Axis(values=list(axis.ticks)),
         bin=binned,
     )
 

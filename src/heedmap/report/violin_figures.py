@@ -53,7 +53,7 @@ def permutation(audit: AuditResult) -> list[Figure]:
             "x:Q",
             title="median change of the prediction (TVD)",
             scale=alt.Scale(domain=[0, 1.18]),
-            axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f"),
+            axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1]),
         ),
         caption=(
             f"{shuffled}; TVD 0 means that the prediction did "
