@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedmap.counterfactual.constrained import search
 from heedmap.counterfactual.exact import adversary, most_different
+from heedmap.counterfactual.linearised_problem import GROUPS
 from heedmap.counterfactual.local_search import best_pair, move_mass
 from heedmap.counterfactual.null_space_walk import walk
 from heedmap.counterfactual.polytope import vertex_bound
@@ -38,6 +39,8 @@ MOST_FOR_VERTICES = 4  # classes: every triple of them costs as much again, and 
 RESTARTS, STEPS = 4, 15
 SOLVED = 1e-3  # nats: a smaller gap between the bounds is not searched
 BLOCK = 1 << 15  # logits searched together
+PAIRS_BLOCK = 1 << 18  # logits of pairs of classes that are bounded together
+ROUNDING_OF_JSD = 1e-9  # of the divergences that are compared to leave out a pair of classes
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,8 @@ def _feasible(instances: Instances, start: Float[Tensor, "B T"]) -> Float[Tensor
 
 def _search(instances: Instances) -> Float[Tensor, "b T"]:
     """Run the constrained search that serves models without a linear read-out."""
-    size = max(1, BLOCK // instances.logits[0].numel())
+    positions, classes = instances.logits[0].shape
+    size = max(1, BLOCK // (positions * min(classes, GROUPS)))
     results = []
     for begin in range(0, len(instances.mask), size):
         block = instances.rows(slice(begin, begin + size))
@@ -185,18 +189,57 @@ def _upper(instances: Instances) -> Float[Tensor, " B"]:
 
 
 def _slab_bound(instances: Instances) -> Float[Tensor, " B"]:
-    """Return the least of the two-class optima, one per pair of classes."""
+    """Return the least of the two-class optima, one per pair of classes.
+
+    A position whose logits are within a pair's margins is a weighting within them: an optimum that is at least
+    the least one so far is not computed. Pairs of classes with the least such weightings come first, in waves
+    that double.
+    """
     # Dropping all margins but one pair's enlarges the set, so each optimum bounds the answer from above.
     upper = torch.full_like(instances.attention[:, 0], LN2)
-    no_bias = torch.zeros_like(upper)
-    for c, rival in combinations(range(instances.logits.shape[-1]), 2):
-        optimum = most_different(
-            instances.attention,
-            instances.logits[..., c] - instances.logits[..., rival],
-            no_bias,
-            instances.mask,
-            instances.margin(c, rival),
-            -instances.margin(rival, c),
-        )
-        upper = torch.minimum(upper, optimum.jsd)
+    first, second = torch.combinations(
+        torch.arange(instances.logits.shape[-1], device=upper.device), 2
+    ).unbind(1)
+    attained, order = _attained(instances, first, second).sort(dim=1, stable=True)
+    start, size = 0, 1
+    while start < order.shape[1]:
+        wave = attained[:, start : start + size] < upper.unsqueeze(1) + ROUNDING_OF_JSD
+        rows, column = wave.nonzero(as_tuple=True)
+        if not len(rows):
+            break  # those after it attain more
+        pairs = order[rows, start + column]
+        at_once = max(1, PAIRS_BLOCK // instances.mask.shape[1])
+        for block_rows, block_pairs in zip(
+            torch.split(rows, at_once), torch.split(pairs, at_once), strict=True
+        ):
+            block = instances.rows(block_rows)
+            higher, lower = (classes[block_pairs].unsqueeze(1) for classes in (first, second))
+            optimum = most_different(
+                block.attention,
+                block.difference(higher, lower),
+                torch.zeros_like(block.attention[:, 0]),
+                block.mask,
+                (block.log_lower.gather(1, higher) - block.log_upper.gather(1, lower))[:, 0],
+                (block.log_upper.gather(1, higher) - block.log_lower.gather(1, lower))[:, 0],
+            )
+            upper = upper.scatter_reduce(0, block_rows, optimum.jsd, "amin")
+        start, size = start + size, 2 * size
     return upper
+
+
+def _attained(
+    instances: Instances, first: Int[Tensor, " pairs"], second: Int[Tensor, " pairs"]
+) -> Float[Tensor, "B pairs"]:
+    """Return the largest JSD of a single position within the margins of each pair of classes; −∞ for none."""
+    q = instances.attention
+    alone = 0.5 * (LN2 + torch.xlogy(q, q) - torch.xlogy(1 + q, 1 + q))
+    alone = (alone + 0.5 * LN2 * q.sum(-1, keepdim=True)).masked_fill(~instances.mask, -torch.inf)
+    low, high = instances.margin(first, second), -instances.margin(second, first)
+    size = max(1, PAIRS_BLOCK // q.numel())
+    blocks = []
+    for begin in range(0, len(first), size):
+        part = slice(begin, begin + size)
+        lead = instances.logits[..., first[part]] - instances.logits[..., second[part]]
+        within = (lead >= low[:, None, part]) & (lead <= high[:, None, part])
+        blocks.append(alone.unsqueeze(2).where(within, -torch.inf).amax(1))
+    return torch.cat(blocks, dim=1)

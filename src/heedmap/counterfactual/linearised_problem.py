@@ -1,7 +1,7 @@
 """Compute a model's tangent at given weights, and the best step that its linearised prediction allows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 from jaxtyping import Bool, Float, Shaped
@@ -13,6 +13,7 @@ from heedmap.measures import change_in_prediction, jensen_shannon
 PROJECTIONS = 40
 REACH = 3.0  # the largest tilt of one projection, in nats: Newton's step may be far too long
 GROUPS = 9  # of classes in the tangent: one backward pass for each but the first
+FEWER = 0.5  # share of the lanes below which those that are done are left out
 TINY = 1e-30  # stands for a weight of 0: its logarithm is finite
 
 Predict = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, C) logits
@@ -73,8 +74,7 @@ class Problem:
 
     def weights(self, scores: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B K P"]:
         """Return the softmax over the support times the row's mass; rows without support are 0."""
-        hidden = scores.masked_fill(~self.support, -torch.inf)
-        return hidden.softmax(-1).masked_fill(~self.support, 0.0) * self.mass
+        return softmax_over(scores, self.support, self.mass)
 
     def is_feasible(self, tvd: Float[Tensor, "*S B"]) -> Bool[Tensor, "*S B"]:
         """Return whether the prediction counts as the same."""
@@ -120,30 +120,6 @@ class Problem:
         tangent = torch.stack(rows, dim=2).masked_fill(hidden.unsqueeze(1), 0.0)
         return Point(weights, jsd, tvd, slope.masked_fill(hidden, 0.0), z.detach(), tangent)
 
-    def excess(
-        self, logits: Float[Tensor, "S B G"], epsilon: Float[Tensor, "S B"]
-    ) -> tuple[Float[Tensor, "S B"], Float[Tensor, "S B G"]]:
-        """Return by how much the log-odds of the event that rose exceed what ε allows, and the gradient.
-
-        TVD = P(A) − P̂(A) for the event A of the classes whose probability rose: the two-class
-        condition, for any number of classes. In log-odds, its gradient does not saturate.
-        """
-        log_p = logits.log_softmax(-1)
-        rose = log_p > self.log_p
-        # If no class rose, or by rounding all did, any event will do: there is no excess.
-        rose[..., 0] = torch.where(rose.all(-1) | ~rose.any(-1), ~rose[..., 0], rose[..., 0])
-        risen, fallen = _halves(log_p, rose)
-        originally_risen, originally_fallen = _halves(self.log_p.expand_as(log_p), rose)
-        granted = epsilon.log().unsqueeze(-1)
-        # ln(ε/P̂): logarithms throughout, for P̂ that rounds to 0 or 1.
-        ratio = granted - originally_fallen
-        less = originally_fallen + torch.where(
-            ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf
-        )
-        limit = torch.logaddexp(originally_risen, granted) - less
-        gradient = torch.where(rose, (log_p - risen).exp(), -(log_p - fallen).exp())
-        return (risen - fallen - limit).squeeze(-1).clamp(min=0.0), gradient
-
     def step(
         self, point: Point, size: Float[Tensor, "S B"], reserve: Float[Tensor, "S B"]
     ) -> Float[Tensor, "S B K P"]:
@@ -153,26 +129,102 @@ class Problem:
         half-space {⟨c, a⟩ ≤ b} tilts further by −μc, and μ comes from Newton's method, whose derivative
         is the variance of c under the rows. No call of the model.
         """
-        epsilon = self.epsilon * (1 - reserve)
         scores = (
             point.weights.clamp(min=TINY).log() + per_weight(size).to(point.slope) * point.slope
         )
         weights = self.weights(scores)
+        lanes, count = scores.shape[0], scores.shape[1]
+        index = torch.arange(lanes * count, device=scores.device)
+        held = _Lanes(
+            scores.flatten(0, 1),
+            weights.flatten(0, 1),
+            point.weights.flatten(0, 1),
+            point.tangent.flatten(0, 1),
+            point.logits.flatten(0, 1),
+            (self.epsilon * (1 - reserve)).flatten(),
+            *(
+                values.expand(lanes, *values.shape).flatten(0, 1)
+                for values in (self.log_p, self.mass, self.support)
+            ),
+        )
+        projected = held.weights.clone()
         for _ in range(PROJECTIONS):
-            change = torch.einsum("sbgkp,sbkp->sbg", point.tangent, weights - point.weights)
-            excess, gradient = self.excess(point.logits + change, epsilon)
-            if not bool((excess > 0).any()):
+            change = torch.einsum("ngkp,nkp->ng", held.tangent, held.weights - held.origin)
+            excess, gradient = excess_of(held.logits + change, held.epsilon, held.log_p)
+            violated = excess > 0
+            if not bool(violated.any()):
                 break
-            c = torch.einsum("sbgkp,sbg->sbkp", point.tangent, gradient.to(point.tangent))
-            mean = (weights * c).sum(-1, keepdim=True) / self.mass.clamp(min=TINY)
-            variance = (weights * (c - mean).square()).sum((-1, -2))
-            highest = c.masked_fill(~self.support, -torch.inf).amax(-1)
-            lowest = c.masked_fill(~self.support, torch.inf).amin(-1)
-            reach = (highest - lowest).amax(-1).clamp(min=TINY)
-            tilt = torch.minimum(excess.to(c) / variance.clamp(min=TINY), REACH / reach)
-            scores = scores - per_weight(tilt) * c
-            weights = self.weights(scores)
-        return weights
+            # A lane within all half-spaces stays as it is: most are, soon.
+            if int(violated.sum()) < FEWER * len(index):
+                index, excess, gradient = index[violated], excess[violated], gradient[violated]
+                held = held.taken(violated)
+            held = held.tilted(excess, gradient)
+            projected[index] = held.weights
+        return projected.view_as(weights)
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """Weightings that are still projected, in a row, with all that it takes."""
+
+    scores: Float[Tensor, "N K P"]
+    weights: Float[Tensor, "N K P"]
+    origin: Float[Tensor, "N K P"]
+    tangent: Float[Tensor, "N G K P"]
+    logits: Float[Tensor, "N G"]
+    epsilon: Float[Tensor, " N"]
+    log_p: Float[Tensor, "N G"]
+    mass: Float[Tensor, "N K 1"]
+    support: Bool[Tensor, "N K P"]
+
+    def taken(self, lanes: Bool[Tensor, " N"]) -> "_Lanes":
+        """Keep some of the lanes."""
+        return _Lanes(*(getattr(self, f.name)[lanes] for f in fields(self)))
+
+    def tilted(self, excess: Float[Tensor, " N"], gradient: Float[Tensor, "N G"]) -> "_Lanes":
+        """Project every lane onto the half-space of its gradient."""
+        c = torch.einsum("ngkp,ng->nkp", self.tangent, gradient.to(self.tangent))
+        mean = (self.weights * c).sum(-1, keepdim=True) / self.mass.clamp(min=TINY)
+        variance = (self.weights * (c - mean).square()).sum((-1, -2))
+        highest = c.masked_fill(~self.support, -torch.inf).amax(-1)
+        lowest = c.masked_fill(~self.support, torch.inf).amin(-1)
+        reach = (highest - lowest).amax(-1).clamp(min=TINY)
+        tilt = torch.minimum(excess.to(c) / variance.clamp(min=TINY), REACH / reach)
+        scores = self.scores - per_weight(tilt) * c
+        return replace(self, scores=scores, weights=softmax_over(scores, self.support, self.mass))
+
+
+def softmax_over(
+    scores: Float[Tensor, "*S K P"],
+    support: Bool[Tensor, "*#S K P"],
+    mass: Float[Tensor, "*#S K 1"],
+) -> Float[Tensor, "*S K P"]:
+    """Return the softmax over the support times the row's mass; rows without support are 0."""
+    hidden = scores.masked_fill(~support, -torch.inf)
+    return hidden.softmax(-1).masked_fill(~support, 0.0) * mass
+
+
+def excess_of(
+    logits: Float[Tensor, "*S G"], epsilon: Float[Tensor, "*S"], original: Float[Tensor, "*S G"]
+) -> tuple[Float[Tensor, "*S"], Float[Tensor, "*S G"]]:
+    """Return by how much the log-odds of the event that rose exceed what ε allows, and the gradient.
+
+    TVD = P(A) − P̂(A) for the event A of the classes whose probability rose: the two-class
+    condition, for any number of classes. In log-odds, its gradient does not saturate. `original` is ln p̂.
+    """
+    log_p = logits.log_softmax(-1)
+    rose = log_p > original
+    # If no class rose, or by rounding all did, any event will do: there is no excess.
+    rose[..., 0] = torch.where(rose.all(-1) | ~rose.any(-1), ~rose[..., 0], rose[..., 0])
+    risen, fallen = _halves(log_p, rose)
+    originally_risen, originally_fallen = _halves(original, rose)
+    granted = epsilon.log().unsqueeze(-1)
+    # ln(ε/P̂): logarithms throughout, for P̂ that rounds to 0 or 1.
+    ratio = granted - originally_fallen
+    less = originally_fallen + torch.where(ratio < 0, torch.log(-torch.expm1(ratio)), -torch.inf)
+    limit = torch.logaddexp(originally_risen, granted) - less
+    gradient = torch.where(rose, (log_p - risen).exp(), -(log_p - fallen).exp())
+    return (risen - fallen - limit).squeeze(-1).clamp(min=0.0), gradient
 
 
 def per_weight(lanes: Shaped[Tensor, "S B"]) -> Shaped[Tensor, "S B 1 1"]:

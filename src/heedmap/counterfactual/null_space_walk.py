@@ -57,8 +57,27 @@ def _base(
 ) -> tuple[Int[Tensor, "b C"], Bool[Tensor, "b C"]]:
     """Choose up to C positions of independent columns, largest `order` first; return which exist.
 
-    Gram-Schmidt: repeated words, or words of equal logits, would make the base singular.
+    Repeated words, or words of equal logits, would make the base singular. As a rule the C largest are
+    independent, which one QR decomposition says of a whole base: |R_cc| is what column c adds to the span of
+    those before it. Other rows are searched position by position.
     """
+    classes = columns.shape[1]
+    ranked = order.masked_fill(~real, -1.0).argsort(dim=1, descending=True, stable=True)
+    positions = ranked[:, :classes]
+    largest = columns.gather(2, positions.unsqueeze(1).expand(-1, classes, -1))
+    added = torch.linalg.qr(largest, mode="r").R.diagonal(dim1=1, dim2=2).abs()
+    exists = added > DEPENDENT * largest.square().sum(1).sqrt().clamp(min=1e-30)
+    exists &= real.gather(1, positions)
+    rest = (~exists.all(1)).nonzero()[:, 0]
+    if len(rest):
+        positions[rest], exists[rest] = _independent(order[rest], real[rest], columns[rest])
+    return positions, exists
+
+
+def _independent(
+    order: Float[Tensor, "b T"], real: Bool[Tensor, "b T"], columns: Float[Tensor, "b C T"]
+) -> tuple[Int[Tensor, "b C"], Bool[Tensor, "b C"]]:
+    """Choose the same by Gram-Schmidt: the largest position whose column is not in the span so far."""
     rest = columns.clone()
     scale = columns.square().sum(1).sqrt().clamp(min=1e-30)
     positions, exists = [], []

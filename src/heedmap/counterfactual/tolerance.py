@@ -132,6 +132,16 @@ class Instances:
         """Return the least z_c − z_c' that the tolerance allows, of classes or of pairs of classes."""
         return self.log_lower[:, higher] - self.log_upper[:, lower]
 
+    def difference(
+        self, higher: Int[Tensor, "B 1"], lower: Int[Tensor, "B 1"]
+    ) -> Float[Tensor, "B T"]:
+        """Return z_c − z_c' of every position, for a pair of classes per row."""
+        z_higher, z_lower = (
+            torch.take_along_dim(self.logits, classes.unsqueeze(1), 2)[..., 0]
+            for classes in (higher, lower)
+        )
+        return z_higher - z_lower
+
     def logits_of(self, weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
         """Return z(α) of one weighting per row, whose weights sum to one."""
         return torch.einsum("bt,btc->bc", weights, self.logits)
