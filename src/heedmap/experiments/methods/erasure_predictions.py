@@ -27,7 +27,20 @@ from heedmap.settings import Renormalise
 
 ELEMENTS = 1 << 21  # weights imposed at a time: 8 MB
 SHUFFLES = 3  # of a text's weights
+LEFT = {
+    "scale": "scaled to the same mass",
+    "again": "normalised again from their scores",
+}
 A_SINK = 0.01  # a row with less mass than 1 by this much leaves some to no token
+
+
+def rest_in_words(renormalise: Renormalise) -> str:
+    """Say what is done with the weights that an erased word leaves.
+
+    >>> rest_in_words("scale")
+    'the weights that an erased word leaves are scaled to the same mass'
+    """
+    return f"the weights that an erased word leaves are {LEFT[renormalise]}"
 
 
 def texts_of(context: AuditContext) -> NDArray[np.int64]:

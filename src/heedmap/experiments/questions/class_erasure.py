@@ -17,7 +17,13 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.class_sides import SIDES, of_classes, sides, taus
-from heedmap.experiments.methods.erasure_predictions import SHUFFLES, is_closed, shuffled, traces_of
+from heedmap.experiments.methods.erasure_predictions import (
+    SHUFFLES,
+    is_closed,
+    rest_in_words,
+    shuffled,
+    traces_of,
+)
 from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.experiments.questions.decision_flips import efficiency
 from heedmap.experiments.registry import Experiment
@@ -286,7 +292,8 @@ def _against(results: Results, several: bool) -> Finding:
             f"{_number(values['tau_for_chance'][fair])}, n = {fair.sum()}); lower among those against it in "
             f"{percent(less)} of the {has_both.sum()} texts with both; "
             f"{part('share_against')} of the words speak against it and have {part('weight_against')} of the "
-            f"weight, {part('share_for')} for it, with {part('weight_for')}{alone}"
+            f"weight, {part('share_for')} for it, with {part('weight_for')}{alone}; "
+            f"{rest_in_words(results.settings.renormalise)}"
         ),
         chance=values["tau_against_chance"],
         ceiling=_by_text(results, "tau_against_largest", is_any),
@@ -325,7 +332,7 @@ def _ahead(results: Results) -> Finding:
         meaning="1 = as few as possible",
         summary=f"gradient × attention of the two classes {_number(shares['product'])}, the weights "
         f"shuffled {_number(chance)}; of {percent(mean(never.astype(float)))} of the other classes it is "
-        "proven that no set of words puts them ahead",
+        f"proven that no set of words puts them ahead; {rest_in_words(results.settings.renormalise)}",
         chance=chance,
         ceiling=1.0,
     )

@@ -19,6 +19,7 @@ from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.erasure_predictions import (
     along,
     is_closed,
+    rest_in_words,
     traces_of,
     with_nothing_left,
 )
@@ -277,7 +278,8 @@ def _findings(results: Results) -> list[Finding]:
             meaning=f"1 = as few as possible{'' if exact else ' among these rankings'}",
             summary=f"{unknown}{by_ranking}, at random {mean(shares['random']):z.2f}; the map's order changes "
             f"{percent(mean((shares['attention'][flippable] > 0).astype(float)))} of these texts, after a "
-            f"median of {percent(float(np.median(fractions)) if len(fractions) else np.nan)} of the words",
+            f"median of {percent(float(np.median(fractions)) if len(fractions) else np.nan)} of the words; "
+            f"{rest_in_words(results.settings.renormalise)}",
             chance=results.optional("decision_flips", "efficiency_shuffled") if exact else None,
             ceiling=1.0 if exact else None,
         )

@@ -11,7 +11,9 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import BACKWARD, CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.methods.erasure_predictions import (
+    LEFT,
     ranked,
+    rest_in_words,
     shuffled,
     slopes,
     traces_of,
@@ -99,7 +101,7 @@ COLUMNS = Columns(
         "random_product": "a random other token than that of the largest gradient × weight",
     },
     number={name: name for name in OTHERWISE},
-    how={"scale": "scaled to the same mass", "again": "normalised again from their scores"},
+    how=LEFT,
 )
 
 
@@ -251,8 +253,8 @@ def _above(results: Results) -> Finding:
         measure="mean share of the other words whose erased weight changes the prediction less",
         meaning="1 = none matters more, 0.5 = as for a word at random; to erase a large weight changes more "
         "than to erase a small one, whatever stands there",
-        summary=f"the divergence is smaller than for one random other word in {percent(less)} of the texts"
-        + _otherwise(results),
+        summary=f"the divergence is smaller than for one random other word in {percent(less)} of the texts; "
+        f"{rest_in_words(results.settings.renormalise)}{_otherwise(results)}",
         chance=results.optional("erasure", "above_shuffled"),
         ceiling=1.0,
     )
@@ -260,18 +262,16 @@ def _above(results: Results) -> Finding:
 
 def _otherwise(results: Results) -> str:
     """Say what the other way to renormalise changes, where there is another."""
-    renormalise = results.settings.renormalise
-    reference_mode = other_way(renormalise)
+    reference_mode = other_way(results.settings.renormalise)
     above, flips = (
         results.optional("erasure", f"{x}_{reference_mode}") for x in ("above", "flip_top")
     )
     if above is None or flips is None:
         return ""
     map_flips = results.column("erasure", "flip_top")
-    done = {"scale": "scaled to the same mass", "again": "normalised again from their scores"}
     return (
-        f"; the weights left are {done[renormalise]}: {done[reference_mode]} it is {mean(above):.2f}, and the "
-        f"most attended word flips {percent(mean(flips))} of the answers (here {percent(mean(map_flips))})"
+        f"; {LEFT[reference_mode]} it is {mean(above):.2f}, and the most attended "
+        f"word flips {percent(mean(flips))} of the answers (here {percent(mean(map_flips))})"
     )
 
 
@@ -288,7 +288,8 @@ def _flip(results: Results) -> Finding:
         question="Where one word's weight decides, is it the most attended one's?",
         measure="share of the texts that one erased weight flips in which the most attended word's does",
         meaning="1 = in all of them",
-        summary=in_words(flip_table(top, random_flips, results.clusters)),
+        summary=f"{in_words(flip_table(top, random_flips, results.clusters))}; "
+        f"{rest_in_words(results.settings.renormalise)}",
         chance=results.optional("erasure", "decides_shuffled"),
         ceiling=1.0,
     )
