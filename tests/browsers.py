@@ -39,12 +39,13 @@ def chromium():
 
 
 @contextmanager
-def opening(chromium, *schemes):
+def opening(chromium, *schemes, **how):
     """Give a function that opens a file at an address; at the end nothing may have been wrong with any page.
 
-    Wrong are errors, dialogs, and requests other than for these files and of these schemes.
+    Wrong are errors, dialogs, and requests other than for these files and of these schemes. `how` is of the
+    browser's context, such as `has_touch`.
     """
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **how})
     context.set_default_timeout(60_000)
     wrong, allowed = [], [*schemes]
 
