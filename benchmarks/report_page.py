@@ -1,12 +1,15 @@
 """The report of 2,000 texts: its bytes, how much of them the read-outs take, and the time to make it.
 
     python -m benchmarks.report_page --json report_page.json
+    CHROMIUM=/usr/bin/chromium python -m benchmarks.report_page --paint   # and until it is first seen
 
 The models are untrained and have no encoder; the numbers of texts, words and classes alone decide the size.
 """
 
 import argparse
 import json
+import os
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -60,11 +63,31 @@ def audit(texts: int, length: int, classes: int) -> Audit:
     return Audit(run, model.classes, tables, findings, {"name": "made"})
 
 
+def first_paint(text: str) -> float:
+    """Return the seconds from opening a page in Chromium to its first content on the screen."""
+    from playwright.sync_api import sync_playwright
+
+    entry = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1"
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
+        path = Path(folder) / "report.html"
+        path.write_text(text, "utf-8")
+        browser = started.chromium.launch(
+            executable_path=os.environ["CHROMIUM"], args=["--no-sandbox", "--disable-gpu"]
+        )
+        opened = browser.new_page(viewport={"width": 1280, "height": 800})
+        opened.goto(f"file://{path}", wait_until="commit", timeout=0)
+        while (milliseconds := opened.evaluate(entry)) < 0:
+            opened.wait_for_timeout(50)
+        browser.close()
+    return float(milliseconds) / 1000
+
+
 def main() -> None:
     """Print a row per shape, and write them as JSON where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--texts", type=int, default=TEXTS)
     parser.add_argument("--shapes", default=",".join(f"{w}x{c}" for w, c in SHAPES))
+    parser.add_argument("--paint", action="store_true", help="also open it in $CHROMIUM")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rows = []
@@ -84,6 +107,7 @@ def main() -> None:
                 "maps_mb": sum(map(len, packed.blocks)) / 1e6,
                 "seconds": seconds,
                 "peak_mb": peak,
+                **({"first_paint": first_paint(text)} if options.paint else {}),
             }
         )
         print(rows[-1], flush=True)

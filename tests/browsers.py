@@ -24,6 +24,10 @@ HOSTILE = [
     "x" * 400, "&amp;", "`${1}`",
     "__proto__",
 ]  # fmt: skip
+HOSTILE_NAMES = (
+    "data/<img src=x onerror=alert(6)>.csv", "</script><script>alert(7)</script>", "\"' onfocus='alert(8)",
+    "<svg onload=alert(9)>",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +43,13 @@ def chromium():
 
 
 @contextmanager
-def opening(chromium, *schemes):
+def opening(chromium, *schemes, **how):
     """Give a function that opens a file at an address; at the end nothing may have been wrong with any page.
 
-    Wrong are errors, dialogs, and requests other than for these files and of these schemes.
+    Wrong are errors, dialogs, and requests other than for these files and of these schemes. `how` is of the
+    browser's context, such as `has_touch`.
     """
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **how})
     context.set_default_timeout(60_000)
     wrong, allowed = [], [*schemes]
 
@@ -90,7 +95,7 @@ def rows_of(audit):
 
 
 def hostile_audit(n=30, name="own"):
-    """Audit texts whose words, keys, classes and name would do harm if they were read as HTML."""
+    """Audit texts whose words, keys, classes, file, columns and name would do harm if read as HTML."""
     audit = make_audit(n=n)
     instances = audit.tables["instances"]
     tokens = [[HOSTILE[(i + t) % len(HOSTILE)] for t in range(len(words))]
@@ -101,7 +106,10 @@ def hostile_audit(n=30, name="own"):
         instances = instances.set_column(place, column, [values])
     about = {**audit.about, "name": f"{audit.about['name']} {name}"}
     tables = {**audit.tables, "instances": instances}
-    return replace(audit, tables=tables, about=about, rates=packaged_rates())
+    columns = dict(zip(("source", "text", "label", "id"), HOSTILE_NAMES, strict=True))
+    data = audit.settings.data.model_copy(update=columns)
+    settings = audit.settings.model_copy(update={"data": data})
+    return replace(audit, settings=settings, tables=tables, about=about, rates=packaged_rates())
 
 
 def all_pages(folder):

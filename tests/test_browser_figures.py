@@ -36,16 +36,14 @@ def file(audit, tmp_path_factory):
 def opened(chromium, file):
     """Open a report at an address, and wait for its figures."""
     with opening(chromium, "blob:") as open_at:
+        yield lambda place="", path=file: with_figures(open_at(path, place))
 
-        def open_figures(place="", path=file):
-            page = open_at(path, place)
-            until(
-                page, "[...document.querySelectorAll('.chart')].every(c => c.querySelector('svg'))"
-            )
-            until(page, "document.querySelectorAll('.of-texts').length > 0")
-            return page
 
-        yield open_figures
+def with_figures(page):
+    """Wait until a page has drawn its figures."""
+    until(page, "[...document.querySelectorAll('.chart')].every(c => c.querySelector('svg'))")
+    until(page, "document.querySelectorAll('.of-texts').length > 0")
+    return page
 
 
 def inside(audit):
@@ -89,16 +87,40 @@ def downloaded(page, figure, kind):
     return download.value.suggested_filename, download.value.path().read_text("utf-8")
 
 
+def uncovered(page, figure, texts=1):
+    """The first mark of so many texts, or more, that no other one lies above."""
+    page.locator(figure).scroll_into_view_if_needed()
+    return page.evaluate_handle(
+        """([figure, texts]) => [...document.querySelectorAll(`${figure} .of-texts`)].find((node) => {
+             const { left, top, width, height } = node.getBoundingClientRect();
+             return node.__data__.datum.rows.length >= texts
+               && document.elementFromPoint(left + width / 2, top + height / 2) === node;
+           })""",
+        [figure, texts],
+    ).as_element()
+
+
+def test_a_tap_names_a_text_and_opens_it_and_names_the_texts_of_a_bar(chromium, file, audit):
+    phone = {"has_touch": True, "is_mobile": True, "viewport": {"width": 390, "height": 844}}
+    with opening(chromium, "blob:", **phone) as open_at:
+        page = with_figures(open_at(file))
+        point = uncovered(page, FIGURE)
+        (row,) = point.evaluate("node => node.__data__.datum.rows")
+        text = rows_of(audit)[row]
+        point.tap(force=True)
+        page.get_by_role("article", name=f"Text id {text['key']}").wait_for()
+        said = page.locator(f"{FIGURE} .pointed").inner_text()
+        assert said.startswith(f"id {text['key']}: {' '.join(text['tokens'])[:20]}")
+        bar = uncovered(page, BARS, texts=2)
+        size = len(bar.evaluate("node => node.__data__.datum.rows"))
+        bar.tap(force=True)
+        until(page, "n => document.querySelector('.count').textContent.startsWith(n)", f"{size} of")
+        assert page.locator(f"{BARS} .pointed").inner_text() == f"{size} texts"
+
+
 def test_hovering_names_a_text_and_a_click_opens_it(opened, audit):
     page = opened()
-    page.locator(FIGURE).scroll_into_view_if_needed()
-    point = page.evaluate_handle(
-        """figure => [...document.querySelectorAll(`${figure} .of-texts`)].find((node) => {
-             const { left, top, width, height } = node.getBoundingClientRect();
-             return document.elementFromPoint(left + width / 2, top + height / 2) === node;
-           })""",
-        FIGURE,
-    ).as_element()  # none lies above it
+    point = uncovered(page, FIGURE)
     (row,) = point.evaluate("node => node.__data__.datum.rows")
     point.hover(force=True)
     page.locator("#vg-tooltip-element.visible").wait_for()

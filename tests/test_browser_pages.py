@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from browsers import all_pages
+from browsers import HOSTILE_NAMES, all_pages
 from browsers import chromium as chromium  # noqa: PLC0414  # the fixture
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::UserWarning")]
@@ -82,6 +82,9 @@ def test_no_request_leaves_a_page_and_hostile_texts_and_names_do_nothing(opened,
     assert page.locator("[onclick], [onerror], [onload]").count() == 0
     if kind == "card":
         assert page.locator("script").count() == 0
+    if kind == "report":
+        told = page.locator("#run").text_content()
+        assert all(name in told for name in HOSTILE_NAMES)
 
 
 FOCUS = """() => {

@@ -149,15 +149,15 @@ def test_the_smallest_set_is_not_known_and_the_findings_say_so(normaliser):
     assert found["decision_flips"].relative is None
     assert "scaled to the same mass it is" in found["erasure"].meaning
     assert "class_flips" not in found
-    for key in ERASED:
-        assert "an erased word leaves are normalised again from their scores" in found[key].meaning
+    told = "an erased word leaves are normalised again from their scores"
+    assert all(told in found[key].meaning for key in ERASED if found[key].n)
     scaled = held(normaliser, SCALE)
     made = {name: scaled.table(name) for name in names}
     found = {f.key: f for f in make_findings(made, scaled.settings, ["a", "b", "c"])}
     assert "no closed form" not in found["decision_flips"].meaning
     assert "normalised again from their scores it is" in found["erasure"].meaning
-    for key in ERASED:
-        assert "an erased word leaves are scaled to the same mass" in found[key].meaning
+    told = "an erased word leaves are scaled to the same mass"
+    assert all(told in found[key].meaning for key in ERASED if found[key].n)
 
 
 @SPARSE

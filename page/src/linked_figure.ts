@@ -1,4 +1,4 @@
-// One figure whose marks are texts: pointing at a mark names it, a click opens it, a drag brushes.
+// One figure whose marks are texts: pointing at a mark or tapping it names it, a click opens it, a drag brushes.
 import { element, visible } from "./elements.ts";
 import { around, isFlat, type Brush, type Mark } from "./marks.ts";
 import type { Datum } from "./specification.ts";
@@ -33,6 +33,7 @@ export class LinkedFigure {
   #anchor = -1;
   #frame = 0;
   #isDragged = false;
+  #isTouched = false;
 
   constructor(key: string, marks: readonly Mark[], actions: FigureActions) {
     this.key = key;
@@ -55,7 +56,10 @@ export class LinkedFigure {
     place.append(this.#rectangle, this.#ring);
     view.addEventListener("click", (_, item) => {
       const link = item?.datum?.link;
-      if (typeof link === "number" && !this.#isDragged) this.#act(link);
+      if (typeof link !== "number" || this.#isDragged) return;
+      // A finger does not hover: the tap that opens a text names it as well.
+      if (this.#isTouched) this.#name(link);
+      this.#act(link);
     });
     const again = (): void => {
       view.runAfter(() => {
@@ -175,6 +179,7 @@ export class LinkedFigure {
       this.#ring.hidden = true; // the name stays: buttons must not move under a click
     });
     place.addEventListener("pointerdown", (down) => {
+      this.#isTouched = down.pointerType !== "mouse";
       if (down.button !== 0 || !down.isPrimary) return;
       this.#onDrag(place, down);
     });
@@ -257,6 +262,12 @@ export class LinkedFigure {
     let place = this.#active + step;
     while (elsewhere && place > 0 && place < last && placeOf(place) === placeOf(this.#active)) place += step;
     return Math.max(0, Math.min(place, last));
+  }
+
+  /** Make a mark the active one, from which the arrow keys go on, and name it. */
+  #name(link: number): void {
+    this.#active = this.#anchor = this.#order.indexOf(link);
+    this.#point();
   }
 
   /** Name the active mark, and show where it is. */
