@@ -1,12 +1,14 @@
 """A finding's share of the attainable, and its interval."""
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from heedmap.experiments.intervals import of_mean, of_median
 from heedmap.experiments.results import Results
-from heedmap.report.verdict import _verdict
+from heedmap.report.verdict import _tenth_above, _verdict
 from heedmap.report.wording import scale_text
 from heedmap.settings import AuditSettings
 
@@ -82,3 +84,10 @@ def test_what_the_share_is_of_is_said_where_it_does_not_follow_from_the_numbers_
     assert "mean over the texts, not the share of these medians" in scale_text(
         finding(values, 0.1, 0.9, statistic=np.median)
     )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "end"), [((0.4, 0.2, 1.0), 1.0), ((1.17, 1.03, 1.34), 1.4), ((math.nan,), 1.0)]
+)
+def test_a_scale_ends_where_its_numbers_do_and_not_before_one(numbers, end):
+    assert _tenth_above(*numbers) == end

@@ -22,6 +22,17 @@ const LEVELS: readonly (readonly [string, string])[] = [
   ["cannot tell", "No third of the words takes half of the lead, or the text was not read again without them."],
 ];
 
+/** What the marks of the texts' levels mean, in a line above the table. */
+export function levelMarks(): HTMLElement {
+  return element(
+    "p",
+    { class: "small" },
+    "Level of a text: does the answer need the highlighted words, and do they suffice? ",
+    chip("for"), " both; ", chip("mixed"), " one of the two; ", chip("against"), " neither; ",
+    chip("cannot tell"), " no few words decide it.",
+  );
+}
+
 /** A closed list of all columns, and of the levels. */
 export function columnMeanings(columns: readonly Column[]): HTMLElement {
   const terms = columns.flatMap((column) => [

@@ -1,6 +1,6 @@
 // All texts of the page: filters, the table, and the opened texts; the address holds what is chosen.
 import { Blocks } from "./blocks.ts";
-import { columnMeanings } from "./column_meanings.ts";
+import { columnMeanings, levelMarks } from "./column_meanings.ts";
 import { element, grouped, visible } from "./elements.ts";
 import { Filters } from "./filters.ts";
 import type { LinkedFigures } from "./linked_figures.ts";
@@ -85,7 +85,8 @@ export class Explorer {
       },
       address: (row) => toHash({ ...this.#state, text: this.#anchors[row] ?? "" }),
     });
-    root.append(...this.#telling(), this.#filters.root, this.#table.root);
+    const marks = index.level === null ? [] : [levelMarks()];
+    root.append(...this.#telling(), this.#filters.root, ...marks, this.#table.root);
     root.append(columnMeanings(this.#columns), this.#opened);
     const layOut = (): void => {
       for (const view of this.#views) view.layOut();

@@ -118,7 +118,11 @@ def _which_part(
         )
     if kinds and kinds[0] not in ("right", "wrong", "unclear"):
         return CLASSES[kinds[0]]
-    return f"it finds the deciding words in {_found(numbers)}, and misses them in the others"
+    found = f"it finds the deciding words in {_found(numbers)}"
+    if numbers.held < t.holding * numbers.losing:
+        share = numbers.held / numbers.losing
+        return f"{found}, which is {share:.0%}, where a yes needs {t.holding:.0%} or more"
+    return f"{found}, and misses them in the others"
 
 
 def _why_unknown(numbers: MapNumbers, judged: Mapping[ClassAnswer, list[ClassNumbers]]) -> str:

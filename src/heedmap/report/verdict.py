@@ -83,21 +83,25 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         low_end = f"chance {number(f.relative.chance)}"
         if low < 0:
             low_end = f"{low:z.0%} (0% is {low_end})".replace("-", "−")
+        high = _tenth_above(value, *ends)
         high_end = f"at best {number(f.relative.ceiling)}"
+        if high > 1:
+            high_end = f"{high:.0%} (100% is {high_end})"
         bands = UNBANDED
     else:
         value, ends, low = f.value, (f.low, f.high), BOUNDS.get(f.kind, (0.0, 1.0))[0]
-        low_end, high_end = f"{low:g}".replace("-", "−"), "1"
+        high = _tenth_above(value, *ends)
+        low_end, high_end = f"{low:g}".replace("-", "−"), f"{high:g}"
         bands = [(_on_scale(audit, f.kind, edge), level, words) for edge, level, words in _bands(f)]
 
     def percent(x: float) -> float:
-        return round(100 * min(max((x - low) / (1 - low), 0.0), 1.0), 2)
+        return round(100 * min(max((x - low) / (high - low), 0.0), 1.0), 2)
 
     start, end = (percent(ends[0]), percent(ends[1])) if math.isfinite(ends[0]) else (0.0, 0.0)
     zones = []
     upper_edge = math.inf
     for edge, level, words in bands:
-        top, bottom = percent(min(upper_edge, 1.0)), percent(max(edge, low))
+        top, bottom = percent(min(upper_edge, high)), percent(max(edge, low))
         if edge < upper_edge:
             zones.append(
                 Zone(
@@ -130,6 +134,12 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         left_out=counts(f.left_out),
         by_class=[(name, class_finding.words) for name, class_finding in f.by_class.items()],
     )
+
+
+def _tenth_above(*values: float) -> float:
+    """Return where a scale ends: at 1, or at the full tenth above the largest of these numbers."""
+    largest = max((x for x in values if math.isfinite(x)), default=1.0)
+    return max(1.0, math.ceil(round(10 * largest, 9)) / 10)
 
 
 def _bands(f: Finding) -> list[tuple[float, Level, str]]:
