@@ -73,6 +73,10 @@ def desk(tmp_path, monkeypatch):
     (tmp_path / "questions.csv").write_text("passage,question,answer\n" + "\n".join(asked) + "\n")
     tiny_model().save_pretrained(tmp_path / "my-classifier")
     tiny_tokenizer().save_pretrained(tmp_path / "my-classifier")
+    (tmp_path / "sweep.toml").write_text(
+        'data = ["reviews.csv"]\nencoders = ["average"]\nseeds = [0, 1]\n'
+        "[train]\nepochs = 1\nembedding_size = 8\n[audit]\ninstances = 12\n"
+    )
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -72,7 +72,10 @@ def figures_command(
 def _figures(folder: Path) -> "list[Figure]":
     """Return the figures of a run, or of a reproduction of a paper."""
     from heedmap.papers.kit.registry import figures as paper_figures
+    from heedmap.sweeps.sweep import read_sweep
 
+    if (sweep := read_sweep(folder)) is not None:
+        return sweep.figures
     if (paper := paper_figures(folder)) is not None:
         return paper
     from heedmap.report.figures import figures

@@ -30,6 +30,7 @@ from heedmap.cli.report import report_command
 from heedmap.cli.reproduce import app as reproduce_app
 from heedmap.cli.retrain import RetrainCommand, retrain_command
 from heedmap.cli.shards import merge_command, with_engines
+from heedmap.cli.sweep import sweep_command
 from heedmap.cli.train import train_command
 from heedmap.errors import InputError
 from heedmap.files.locking import whole_command
@@ -101,6 +102,10 @@ add_command(app, "eraser", eraser_command, examples=(
 ))  # fmt: skip
 add_command(app, "debate", with_engines(debate_command), examples=(
     "heedmap debate --data reviews.csv", "heedmap debate --data reviews.csv --parts jain-wallace,pruthi",
+))  # fmt: skip
+add_command(app, "sweep", with_engines(sweep_command), examples=(
+    "heedmap sweep sweep.toml --dry-run",
+    "heedmap sweep sweep.toml --out runs/grid",
 ))  # fmt: skip
 add_command(app, "merge", merge_command, examples=(
     "heedmap debate --data reviews.csv --out runs/mine --shard 1/2",

@@ -106,8 +106,8 @@ class RunFolder:
         return os.path.lexists(self.settings_file)
 
     def is_reproduction(self) -> bool:
-        """Return whether the folder is a paper's, with parts and a result of its own."""
-        return any((self.path / name).exists() for name in ("parts", "result.md"))
+        """Return whether the folder is a paper's or a sweep's, with parts or runs and a result of its own."""
+        return any((self.path / name).exists() for name in ("parts", "result.md", "sweep.json"))
 
     # Settings
 
@@ -127,8 +127,8 @@ class RunFolder:
             )
         if self.is_reproduction():
             raise InputError(
-                f"{self.path}: expected a run, got a paper's reproduction; open its result.html, or draw it "
-                "with `heedmap figures`"
+                f"{self.path}: expected a run, got a paper's reproduction or a sweep; open its result.html, or "
+                "draw it with `heedmap figures`"
             )
         settings = RunSettings.read(self.settings_file)
         self.require_manifest()

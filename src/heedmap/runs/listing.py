@@ -11,15 +11,17 @@ from heedmap.runs.model_files import is_trained
 from heedmap.settings import RunSettings, TransformerSettings
 
 CALIBRATION, REPRODUCTION = "calibration.md", "result.md"  # each marks a folder as one
+SWEEP = "sweep.json"
 
 
 @dataclass(frozen=True)
 class Entry:
     """A folder of results.
 
-    `state`: audited, audit stopped, trained, training stopped, calibration, reproduction, or unreadable; `why`
-    it is. `answer`: yes, no or cannot tell, of an audited run; `accuracy` on its audited texts. `changed`: the
-    day of its latest result. `variants` are the names of the models that `heedmap retrain` trained there.
+    `state`: audited, audit stopped, trained, training stopped, calibration, reproduction, sweep, or unreadable;
+    `why` it is. `answer`: yes, no or cannot tell, of an audited run; `accuracy` on its audited texts.
+    `changed`: the day of its latest result. `variants` are the names of the models that `heedmap retrain`
+    trained there.
     """
 
     folder: Path
@@ -47,7 +49,8 @@ def describe(folder: Path) -> Entry:
         return Entry(folder, "calibration", _day(folder / CALIBRATION))
     if run.is_reproduction():
         result = folder / REPRODUCTION
-        return Entry(folder, "reproduction", _day(result if result.exists() else folder))
+        state = "sweep" if (folder / SWEEP).exists() else "reproduction"
+        return Entry(folder, state, _day(result if result.exists() else folder))
     try:
         settings = run.settings()
         findings = read_findings(run)

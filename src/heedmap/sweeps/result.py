@@ -1,0 +1,105 @@
+"""The one page of a sweep: the answer about each run, its numbers, and a figure per question."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from heedmap.papers.kit.result import Result, Table
+from heedmap.report.grid_figures import bars
+from heedmap.runs.audited import Audit
+from heedmap.sweeps.plan import Plan, SweepRun
+
+Row = dict[str, Any]
+COLUMNS = {
+    "run": "name of the run, and its folder",
+    "data": "where its texts are",
+    "model": "encoder, score and normaliser, or a transformer and its view",
+    "seed": "of the weights and of the audit's draws",
+    "answer": "of the bottom line: yes, no or cannot tell",
+    "key": "short name of a question",
+    "question": "what is asked",
+    "measure": "what the value is",
+    "value": "the mean over texts",
+    "low": "lower end of its 95 % interval over texts",
+    "high": "upper end",
+    "n": "texts that have a value",
+    "level": "whether it speaks for or against showing the map",
+}
+
+
+def rows_of(run: SweepRun, audit: Audit) -> list[Row]:
+    """Return a row per finding of a run's audit."""
+    model = (
+        f"{run.encoder}, {run.score}, {run.normaliser}"
+        if run.model is None
+        else f"{run.model}, {run.view}"
+    )
+    shared = {
+        "run": str(run),
+        "data": run.data,
+        "model": model,
+        "seed": run.seed,
+        "answer": audit.bottom_line.answer,
+    }
+    fields = ("key", "question", "measure", "value", "low", "high", "n", "level")
+    return [
+        {**shared, **{name: getattr(finding, name) for name in fields}}
+        for finding in audit.findings
+    ]
+
+
+def make_result(plan: Plan, rows: list[Row], notes: list[str]) -> Result:
+    """Make the page of the rows of all runs, in the order of the plan."""
+    frame = pd.DataFrame(rows, columns=[*COLUMNS])
+    keys = list(dict.fromkeys(frame["key"]))
+    topics = {key: str(frame[frame["key"] == key]["measure"].iloc[0]) for key in keys}
+    by_run = {str(run): frame[frame["run"] == str(run)] for run in plan.runs}
+    summary = Table(
+        "All runs",
+        ["run", "answer", *(key.replace("_", " ") for key in keys)],
+        [
+            [name, str(numbers["answer"].iloc[0]), *(_number(numbers, key) for key in keys)]
+            for name, numbers in by_run.items()
+        ],
+        note="Each number is a mean over texts; the run's report says how sure it is.",
+        labels=2,
+        links={name: f"{name}/report.html" for name in by_run},
+    )
+    answers = frame.drop_duplicates("run")["answer"].value_counts()
+    counted = ", ".join(f"{answer} of {count}" for answer, count in sorted(answers.items()))
+    figures = [
+        bars(
+            [
+                {
+                    "dataset": row["data"],
+                    "series": row["model"],
+                    "seed": row["seed"],
+                    "value": row["value"],
+                }
+                for row in rows
+                if row["key"] == key
+            ],
+            key=key.replace("_", "-"),
+            title=str(frame[frame["key"] == key]["question"].iloc[0]),
+            measure=topics[key],
+        )
+        for key in keys
+        if frame[frame["key"] == key]["value"].notna().any()
+    ]
+    return Result(
+        title=f"A sweep of {len(plan.runs)} runs",
+        notes=[f"May the map be shown? {counted}.", *notes],
+        summary=summary,
+        sections=[summary],
+        figures=figures,
+        rows=frame,
+        latex=summary,
+        columns=COLUMNS,
+        lead="Run by run: the answer, the numbers, and each number by model and data.",
+    )
+
+
+def _number(numbers: pd.DataFrame, key: str) -> str:
+    values = numbers[numbers["key"] == key]["value"]
+    return "" if values.empty or math.isnan(values.iloc[0]) else f"{values.iloc[0]:.3f}"
