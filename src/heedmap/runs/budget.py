@@ -7,10 +7,11 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
+from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.experiments.budget import BudgetContext, Clock
 from heedmap.experiments.context import AuditContext
-from heedmap.experiments.drawing import first_texts
+from heedmap.experiments.drawing import FIRST_LOOK, first_texts
 from heedmap.experiments.questions.highlights import PER_CLASS, TEXTS
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.reading import Reader
@@ -41,11 +42,15 @@ class Forecast:
         self.began, self.seconds = time.monotonic(), 0.0
 
     @cached_property
+    def texts(self) -> Split:
+        """Return the texts of the audit without a budget."""
+        return audited_split(self._run.corpus, self._settings)
+
+    @cached_property
     def costs(self) -> dict[str, float]:
         """Return the seconds by question."""
         begins = time.monotonic()
-        texts = audited_split(self._run.corpus, self._settings)
-        costs = estimate(AuditContext(self._run.model, texts, self._settings, registered()))
+        costs = estimate(AuditContext(self._run.model, self.texts, self._settings, registered()))
         self.seconds = time.monotonic() - begins
         return costs
 
@@ -84,6 +89,8 @@ def with_budget(run: Run, settings: AuditSettings, forecast: Forecast) -> AuditS
 
 def _default(forecast: Forecast) -> float | None:
     """Return MINUTES if the audit of all texts is forecast to take longer, and say so."""
+    if forecast.texts.whole_texts <= FIRST_LOOK:  # all are read before the first look
+        return None
     whole = sum(forecast.costs.values())
     if whole <= 60 * MINUTES:
         return None
