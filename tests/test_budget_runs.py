@@ -97,7 +97,8 @@ def test_a_time_that_is_over_leaves_one_text_and_no_other_question(opened, tmp_p
     assert line.answer == "cannot tell"
     page = (tmp_path / "run" / "report.html").read_text()
     assert "1 of 20 test texts" in page
-    assert "more time" in page
+    assert "That buys a bottom line of 2 texts" in page
+    assert "what was not asked: " in page
     assert hm.open_audit(tmp_path / "run").bottom_line == line
 
 
@@ -158,13 +159,13 @@ def test_a_long_audit_of_a_transformer_gets_the_default_time(opened, monkeypatch
     run = opened("run")
     assert hm.audit(run, **FEW, instances=4).settings.audit.minutes is None
     monkeypatch.setattr(budget, "MINUTES", BEFORE)
-    short = hm.audit(run, **FEW, instances=4, seed=1, overwrite=True)
+    short = hm.audit(run, **FEW, instances=18, seed=1, overwrite=True)
     assert short.settings.audit.minutes == BEFORE
     monkeypatch.undo()
-    assert hm.audit(run, **FEW, instances=4, seed=1).settings.audit == short.settings.audit
-    whole = hm.audit(run, **FEW, instances=4, seed=1, minutes="all", overwrite=True)
+    assert hm.audit(run, **FEW, instances=18, seed=1).settings.audit == short.settings.audit
+    whole = hm.audit(run, **FEW, instances=18, seed=1, minutes="all", overwrite=True)
     assert whole.settings.audit.minutes is None
-    assert len(whole["leave_one_out"]) == 4
+    assert len(whole["leave_one_out"]) == 18
 
 
 @pytest.mark.parametrize("minutes", [0, -1, "soon", float("nan"), float("inf"), True, ""])

@@ -128,13 +128,13 @@ def _rates_text(audit: AuditResult, rates: Rates, said: Answer) -> str:
 
 def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> BottomLine:
     """Return the answer with its reason, what was measured, and what to do. `tables`: with one row per text."""
+    budget = budget_of(audit)
+    if budget is not None and not budget.is_certain:
+        return BottomLine("cannot tell", budget.why_uncertain, budget.what_to_do)
     skill = next((finding for finding in audit.findings if finding.key == "skill"), None)
     if skill is not None and is_doubtful(skill):
         return _doubt(skill)
     names = audit.classes
-    budget = budget_of(audit)
-    if budget is not None and not budget.is_certain:
-        return BottomLine("cannot tell", budget.why_uncertain, budget.what_to_do)
     if "highlights" not in tables:
         reason = "the texts were not read again without the highlighted words"
         return BottomLine("cannot tell", reason, "audit the run again")

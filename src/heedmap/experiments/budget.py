@@ -6,6 +6,7 @@ that the same audit is made again.
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -23,10 +24,10 @@ class NotAskedError(Exception):
 
 
 class Clock:
-    """The time that is left of some minutes, from now on."""
+    """The time that is left of some minutes; `began`: at what time of the monotonic clock they did."""
 
-    def __init__(self, minutes: float) -> None:
-        self._end = time.monotonic() + 60 * minutes
+    def __init__(self, minutes: float, began: float) -> None:
+        self._end = began + 60 * minutes
 
     def left(self) -> float:
         """Return the seconds that are left; below 0 when the time is over."""
@@ -109,3 +110,12 @@ class BudgetContext(AuditContext):
             "all_seconds": reading.all_seconds,
             "unasked": self.unasked,
         }
+
+
+def asked_tables(context: AuditContext, names: Sequence[str]) -> dict[str, pa.Table]:
+    """Return the tables of the questions, without those that there is no time for."""
+    tables = {}
+    for name in names:
+        with suppress(NotAskedError):
+            tables[name] = context.table(name)
+    return tables

@@ -62,6 +62,8 @@ class BudgetFacts:
     @property
     def what_to_do(self) -> str:
         """Say how to go on."""
+        if self.minutes is None:
+            return "draw more texts, with a larger --drawn or with --minutes"
         return "give it more time: the same command with more --minutes reads on from here"
 
     @property
@@ -69,10 +71,10 @@ class BudgetFacts:
         """Say what more time would buy; empty if nothing."""
         parts = []
         if not self.is_certain and self.next_texts is not None:
-            until = [f"{self.next_texts} texts{_about(self.next_seconds)}"]
+            until = f"{self.next_texts} texts{_about(self.next_seconds)}"
             if self.next_texts < self.total:
-                until.append(f"all {self.total}{_about(self.all_seconds)}")
-            parts.append(f"the bottom line of {', or of '.join(until)}")
+                until += f" or all {self.total}{_about(self.all_seconds)}"
+            parts.append(f"a bottom line of {until}")
         timed = [(name, seconds) for name, seconds in self.unasked.items() if seconds > 0]
         if self.unasked:
             longest = sorted(timed, key=lambda item: -item[1])[:LISTED]
@@ -82,7 +84,7 @@ class BudgetFacts:
             )
             rest = len(self.unasked) - len(names)
             more = f" and {rest} more" if rest else ""
-            parts.append(f"questions that were not asked: {listed}{more}")
+            parts.append(f"what was not asked: {listed}{more}")
         return "; ".join(parts)
 
 

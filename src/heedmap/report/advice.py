@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from heedmap.experiments.bottom_line import BottomLine
+from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.enough_texts import rounded_up, texts_for_class, texts_for_side
 from heedmap.experiments.findings import BANDS, WEAK, AuditResult, Finding
 from heedmap.experiments.pooling import by_text
@@ -74,6 +75,10 @@ def next_steps(audit: AuditResult, line: BottomLine, rates: Rates) -> list[Step]
     tables = by_text(audit.tables)
     skill = next((finding for finding in audit.findings if finding.key == "skill"), None)
     main = f"{line.instead[:1].upper()}{line.instead[1:]}."
+    budget = budget_of(audit)
+    more_time = "" if budget is None else budget.more_time
+    if budget is not None and not budget.is_certain:
+        return [Step(f"{main} That buys {more_time}.")]
     if skill is not None and is_doubtful(skill):
         return [Step(_for_skill(audit, skill, main), (_question("skill"),))]
     if "highlights" not in tables:
@@ -86,6 +91,7 @@ def next_steps(audit: AuditResult, line: BottomLine, rates: Rates) -> list[Step]
         steps = [Step(main + _texts_for_classes(line, numbers), tuple(_evidence(audit, misses)))]
     steps += _failing_classes(audit, numbers, t)
     steps += _texts_for_the_rule(line, numbers, t)
+    steps += [Step(f"More time buys {more_time}.")] if more_time else []
     if line.answer != "cannot tell":
         steps += _other_seeds(audit)
     return steps

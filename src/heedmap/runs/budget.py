@@ -1,13 +1,17 @@
 """An audit's budget: whether it has one, what an earlier call has drawn, and the drawn texts of a run."""
 
 import json
+import math
+import time
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from typing import Any
 
+from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.experiments.budget import BudgetContext, Clock
 from heedmap.experiments.context import AuditContext
-from heedmap.experiments.drawing import first_texts
+from heedmap.experiments.drawing import FIRST_LOOK, first_texts
 from heedmap.experiments.questions.highlights import PER_CLASS, TEXTS
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.reading import Reader
@@ -27,7 +31,38 @@ from heedmap.terminal.progress import note
 MINUTES = 10.0  # of a transformer's audit that is forecast to take longer
 
 
-def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
+class Forecast:
+    """The seconds that each question takes of all texts of an audit without a budget, estimated once.
+
+    `began`: at what time of the monotonic clock the audit did. `seconds`: how long the estimate took.
+    """
+
+    def __init__(self, run: Run, settings: AuditSettings) -> None:
+        self._run, self._settings = run, settings
+        self.began, self.seconds = time.monotonic(), 0.0
+
+    @cached_property
+    def texts(self) -> Split:
+        """Return the texts of the audit without a budget."""
+        return audited_split(self._run.corpus, self._settings)
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """Return the seconds by question."""
+        begins = time.monotonic()
+        costs = estimate(AuditContext(self._run.model, self.texts, self._settings, registered()))
+        self.seconds = time.monotonic() - begins
+        return costs
+
+
+def costs_of(evidence: AuditContext, forecast: Forecast) -> dict[str, float]:
+    """Return the forecast of the questions that are not done, by that of all of them if it was made."""
+    if not forecast.seconds:
+        return estimate(evidence)
+    return {name: cost for name, cost in forecast.costs.items() if not evidence.done(name)}
+
+
+def with_budget(run: Run, settings: AuditSettings, forecast: Forecast) -> AuditSettings:
     """Return the settings with the default budget, if it applies, and with what an earlier call has drawn.
 
     Raises:
@@ -42,7 +77,7 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
     if stored is not None and not stored.is_same_but_for_budget(settings):
         stored = None
     if settings.minutes is None and settings.drawn is None and isinstance(run.model, Layered):
-        minutes = _default(run, settings) if stored is None else stored.minutes
+        minutes = _default(forecast) if stored is None else stored.minutes
         settings = settings.model_copy(update={"minutes": minutes})
     if settings.minutes == "all":
         return settings.model_copy(update={"minutes": None})
@@ -52,10 +87,11 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
     return settings
 
 
-def _default(run: Run, settings: AuditSettings) -> float | None:
+def _default(forecast: Forecast) -> float | None:
     """Return MINUTES if the audit of all texts is forecast to take longer, and say so."""
-    texts = audited_split(run.corpus, settings)
-    whole = sum(estimate(AuditContext(run.model, texts, settings, registered())).values())
+    if forecast.texts.whole_texts <= FIRST_LOOK:  # all are read before the first look
+        return None
+    whole = sum(forecast.costs.values())
     if whole <= 60 * MINUTES:
         return None
     note(
@@ -68,7 +104,7 @@ def _default(run: Run, settings: AuditSettings) -> float | None:
 def drawn_evidence(
     run: Run,
     settings: AuditSettings,
-    clock: Clock,
+    forecast: Forecast,
     rates: Rates,
     tables: TableFolder | None,
     other_seeds: Mapping[str, Model],
@@ -79,7 +115,10 @@ def drawn_evidence(
     drawing = texts_to_draw(run.corpus, settings)
     total = max(TEXTS, PER_CLASS * len(run.model.classes))
     reader = Reader(run.model, drawing, total, settings, rates, tables)
-    reading = reader.read(settings.drawn, clock.left)
+    minutes = settings.minutes if isinstance(settings.minutes, float) else math.inf
+    clock = Clock(minutes, forecast.began)
+    # What the drawn texts are forecast to take is estimated in the same way.
+    reading = reader.read(settings.drawn, lambda: clock.left() - forecast.seconds)
     return BudgetContext(
         run.model,
         first_texts(drawing, reading.texts),

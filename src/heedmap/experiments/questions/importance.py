@@ -33,6 +33,7 @@ REFINED = (
 )
 PROBED = 256  # tokens per text when leave-one-out and integrated gradients are timed
 PROBED_TEXTS = 2  # when integrated gradients are timed
+TIMED_POSITIONS = 1024  # of the steps of a transformer that are timed then
 
 
 GRADIENT = Columns(
@@ -218,17 +219,22 @@ def _integrated_cost(probe: CostProbe) -> float:
 
 
 def integrated_seconds(probe: CostProbe) -> float:
-    """Return the seconds of integrated gradients of all texts, without more steps, timed on a few texts."""
+    """Return the seconds of integrated gradients of all texts, without more steps, timed on a few texts.
+
+    A transformer's are timed with fewer steps where the texts are long: each step is a pass of its own.
+    """
     context, model = probe.context, probe.context.model
-    steps = context.settings.integrated_gradients_steps
+    steps = timed_steps = context.settings.integrated_gradients_steps
     rows = typical_rows(context.lengths)[:PROBED_TEXTS]
     texts = [beginning(context.texts[i], PROBED) for i in rows]
     batch = model.batch(texts, rows.tolist())
+    if isinstance(model, Layered):
+        timed_steps = max(2, min(steps, TIMED_POSITIONS // batch.mask.numel() - 1))
     trace = model.trace(batch)
     integrated_gradients(model, batch, trace, 1)  # the first one is slower than the others
     start = time.perf_counter()
-    integrated_gradients(model, batch, trace, steps)
-    seconds = time.perf_counter() - start
+    integrated_gradients(model, batch, trace, timed_steps)
+    seconds = (time.perf_counter() - start) * (steps + 1) / (timed_steps + 1)
     return seconds * float(context.lengths.sum()) / float(model.lengths(texts).sum())
 
 
