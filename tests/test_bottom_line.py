@@ -34,7 +34,10 @@ NOTHING_CARRIES = replace(WRONG, best_gone=0.2)
         (model(NEEDED, NEEDED), "others that it misses are needed, too"),
         (model(RIGHT, DEFAULT), "for texts predicted “good”, no map can show why"),
         (model(RIGHT, WRONG), "for texts predicted “bad”, it highlights the words"),
-        (model(*[replace(RIGHT, gone=0.5, held=24)] * 2), "in 48 of 80 texts, which is 60%, where a yes needs"),
+        (
+            model(*[replace(RIGHT, gone=0.5, held=24)] * 2),
+            "in 48 of 80 texts, which is 60%, where a yes needs",
+        ),
         (model(DEFAULT, DEFAULT), "no map can show why"),
         (model(RIGHT, UNCLEAR), "for texts predicted “good”, it is neither clearly right"),
         (model(UNCLEAR, UNCLEAR), "it is neither clearly right nor clearly wrong"),

@@ -82,9 +82,11 @@ def test_what_decides_is_on_paper_in_light_colours_and_nothing_is_cut(opened):
     for place in ("#measured p", ".next", "#card .verdict:not(.compared) .parts span", "#run dl"):
         assert page.locator(place).first.is_visible(), place
     assert page.locator("#instances .instance").first.is_visible()
-    lines = page.evaluate(  # all maps of a text stand side by side, or the report takes a fifth page
-        "() => [...document.querySelectorAll('.instance .rows')].map((rows) =>"
-        " new Set([...rows.children].map((map) => map.offsetTop)).size)"
+    lines = (
+        page.evaluate(  # all maps of a text stand side by side, or the report takes a fifth page
+            "() => [...document.querySelectorAll('.instance .rows')].map((rows) =>"
+            " new Set([...rows.children].map((map) => map.offsetTop)).size)"
+        )
     )
     assert set(lines) == {1}
     for place in (".table", ".copies button", "#figures", "#reading", "nav"):

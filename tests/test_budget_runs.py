@@ -155,10 +155,21 @@ def test_without_a_folder_the_tables_are_the_same(opened, drawn):
         assert repr(table.to_pylist()) == repr(drawn.tables[name].to_pylist()), name
 
 
+def test_work_is_counted_by_hand(opened):
+    run = opened("run", out=False)
+    split = run.corpus.splits["test"]
+    embedding = run.model.model.get_input_embeddings().weight.numel()
+    weights = sum(p.numel() for p in run.model.model.parameters()) - embedding
+    sizes = [len(run.model.tokenizer(" ".join(text))["input_ids"]) for text in split.tokens]
+    assert budget._work(run.model, split) == sum(weights * n * (n + 150) for n in sizes)
+
+
 def test_a_long_audit_of_a_transformer_gets_the_default_time(opened, monkeypatch):
     run = opened("run")
     assert hm.audit(run, **FEW, instances=4).settings.audit.minutes is None
+    assert hm.audit(run, **FEW, instances=18, overwrite=True).settings.audit.minutes is None
     monkeypatch.setattr(budget, "MINUTES", BEFORE)
+    monkeypatch.setattr(budget, "MOST_WORK", 0)
     short = hm.audit(run, **FEW, instances=18, seed=1, overwrite=True)
     assert short.settings.audit.minutes == BEFORE
     monkeypatch.undo()

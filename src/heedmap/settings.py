@@ -431,7 +431,7 @@ class AuditSettings(Settings):
         "Draw texts one after another until the bottom line is certain or these minutes are over, then ask the "
         "other questions that there is time for; all to ask all texts everything.",
         None,
-        shown="10 for a transformer whose audit is forecast to take longer, else all",
+        shown="10 for a transformer whose audit would take one core longer, else all",
     )
     drawn: Positive | None = option(
         "Draw this many texts as --minutes does, to repeat an audit that stopped after as many.",

@@ -25,10 +25,13 @@ from heedmap.runs.audit_folder import ABOUT
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 from heedmap.settings import AuditSettings
-from heedmap.terminal.displays import span
 from heedmap.terminal.progress import note
 
-MINUTES = 10.0  # of a transformer's audit that is forecast to take longer
+MINUTES = 10.0  # of a transformer's audit of more work
+# Multiplications: about ten minutes of one core (260 sentences of SST and MiniLM). They are counted and not timed,
+# so that a busy machine asks the same.
+MOST_WORK = 10**13
+PASSES = 150  # of a text that leave-one-out does not make: gradients along a path, other weights, other orders
 
 
 class Forecast:
@@ -77,7 +80,7 @@ def with_budget(run: Run, settings: AuditSettings, forecast: Forecast) -> AuditS
     if stored is not None and not stored.is_same_but_for_budget(settings):
         stored = None
     if settings.minutes is None and settings.drawn is None and isinstance(run.model, Layered):
-        minutes = _default(forecast) if stored is None else stored.minutes
+        minutes = _default(run.model, forecast.texts) if stored is None else stored.minutes
         settings = settings.model_copy(update={"minutes": minutes})
     if settings.minutes == "all":
         return settings.model_copy(update={"minutes": None})
@@ -87,18 +90,26 @@ def with_budget(run: Run, settings: AuditSettings, forecast: Forecast) -> AuditS
     return settings
 
 
-def _default(forecast: Forecast) -> float | None:
-    """Return MINUTES if the audit of all texts is forecast to take longer, and say so."""
-    if forecast.texts.whole_texts <= FIRST_LOOK:  # all are read before the first look
-        return None
-    whole = sum(forecast.costs.values())
-    if whole <= 60 * MINUTES:
+def _default(model: Layered, split: Split) -> float | None:
+    """Return MINUTES if the audit of all texts is of more than MOST_WORK, and say so."""
+    if split.whole_texts <= FIRST_LOOK or _work(model, split) <= MOST_WORK:
         return None
     note(
-        f"All questions of all texts would take about {span(whole)}: texts are drawn until the bottom line is "
-        f"certain, or {MINUTES:g} minutes are over (--minutes sets another time, --minutes all asks all)."
+        f"All questions of all {split.whole_texts} texts would take more than about {MINUTES:g} minutes of one "
+        f"core: texts are drawn until the bottom line is certain, or {MINUTES:g} minutes are over (--minutes "
+        "sets another time, --minutes all asks all)."
     )
     return MINUTES
+
+
+def _work(model: Layered, split: Split) -> int:
+    """Count multiplications: Σ n (n + PASSES) times the parameters of the layers; n: a text's positions."""
+    from heedmap.huggingface.transformer_classifier import TransformerClassifier
+
+    assert isinstance(model, TransformerClassifier)
+    embedding = model.model.get_input_embeddings().parameters()
+    parameters = sum(p.numel() for p in model.parameters()) - sum(p.numel() for p in embedding)
+    return parameters * sum(n * (n + PASSES) for n in model.lengths(split.texts).tolist())
 
 
 def drawn_evidence(
