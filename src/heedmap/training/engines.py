@@ -29,10 +29,11 @@ def engine(name: str) -> Iterator[Executor]:
     kind, _, address = name.partition("://")
     if kind == "dask" and address:
         check_installed("distributed", "dask", "--engine dask")
-        from distributed import Client
+        import distributed
 
+        connect: Any = distributed.Client
         try:
-            client = Client(f"tcp://{address}", set_as_default=False)
+            client = connect(f"tcp://{address}", set_as_default=False)
         except (OSError, ValueError) as error:
             raise _no_answer(name, error) from error
         with client:
