@@ -28,8 +28,8 @@ from heedmap.settings import AuditSettings
 from heedmap.terminal.progress import note
 
 MINUTES = 10.0  # of a transformer's audit of more work
-# Multiplications: about ten minutes of one core (260 sentences of SST and MiniLM). They are counted and not timed,
-# so that a busy machine asks the same.
+# Multiplications: about ten minutes of one core (260 sentences of SST and MiniLM). They are counted and not
+# timed, so that a busy machine asks the same.
 MOST_WORK = 10**13
 PASSES = 150  # of a text that leave-one-out does not make: gradients along a path, other weights, other orders
 
@@ -109,7 +109,8 @@ def _work(model: Layered, split: Split) -> int:
     assert isinstance(model, TransformerClassifier)
     embedding = model.model.get_input_embeddings().parameters()
     parameters = sum(p.numel() for p in model.parameters()) - sum(p.numel() for p in embedding)
-    return parameters * sum(n * (n + PASSES) for n in model.lengths(split.texts).tolist())
+    lengths: list[int] = model.lengths(split.texts).tolist()
+    return parameters * sum(n * (n + PASSES) for n in lengths)
 
 
 def drawn_evidence(
