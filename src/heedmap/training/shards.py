@@ -59,6 +59,7 @@ class Shard:
 
     def lock(self) -> None:
         """Let no other shard set up what all need until `setup` is closed."""
+        self.setup.close()  # a shard that ended before its jobs were known still holds it
         lock = jobs_folder(self.folder) / "setup.lock"
         self.setup.enter_context(
             lock_file(lock, lambda holder: doing(f"waiting for another shard, on {holder}"))
