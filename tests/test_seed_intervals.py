@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from heedmap.experiments.seed_intervals import (
-    bounded_interval,
-    interval_over_texts,
-    mean_interval,
-    next_interval,
-)
-from heedmap.experiments.seeds import seed_mean
-from heedmap.papers.kit.claims import UNDECIDED, above, verdict
+from heedmap.experiments.seed_intervals import mean_interval, next_interval
 
 
 @pytest.mark.parametrize("interval", [mean_interval, next_interval])
@@ -31,21 +24,8 @@ def test_the_interval_of_the_mean_is_students(seeds):
     assert mean_interval(values, 0.9) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("interval", [mean_interval, bounded_interval, next_interval])
-@pytest.mark.parametrize("values", [[0.5, 0.5], [0.1, 0.1, 0.1], [0.0] * 20])
-def test_equal_seeds_have_no_interval_for_their_spread_is_not_seen(interval, values):
-    assert all(map(math.isnan, interval(values)))
-
-
-def test_texts_that_are_all_alike_have_an_interval_of_one_point():
-    assert interval_over_texts([0.5] * 20) == (0.5, 0.5)
-    assert interval_over_texts([0.1, 0.4, 0.3]) == mean_interval([0.1, 0.4, 0.3])
-
-
-def test_equal_seeds_let_no_claim_survive_or_fall():
-    assert verdict([above(mean_interval([0.5, 0.5, 0.5]))]) == UNDECIDED
-    assert verdict([above(mean_interval([-0.5, -0.5, -0.5]))]) == UNDECIDED
-    assert seed_mean([0.5, 0.5, 0.5]) == "0.500"
+def test_seeds_that_agree_have_an_interval_of_one_point():
+    assert mean_interval([0.5, 0.5]) == next_interval([0.5, 0.5]) == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 20])

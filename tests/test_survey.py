@@ -158,7 +158,7 @@ def test_sequences_are_compared_seed_by_seed():
     assert need.costs == pytest.approx([0.4])
     (need,) = needs([], models)
     assert (need.task, len(need.costs), need.cost) == ("copying", 2, pytest.approx(0.4))
-    assert need.at_test == pytest.approx((0.7, *mean_interval([0.7, 0.7])), nan_ok=True)
+    assert need.at_test == pytest.approx((0.7, *mean_interval([0.7, 0.7])))
 
 
 def model(encoder="lstm", size=8, jsd=(0.1, 0.2, 0.3), **columns):

@@ -2,11 +2,6 @@
 
 Both treat the seeds' numbers as draws from one normal distribution, and are exact for it at any number of
 seeds from two. One seed has no interval: both ends are NaN, and no comparison with NaN is true.
-
-Nor have seeds whose numbers are all exactly equal. Draws of a normal distribution never are, so they come from
-elsewhere: a share of few texts in which small differences are lost, a number at the end of its range, or one
-that no seed changes. Their spread of 0 would make an interval of one point, which claims more certainty from
-three equal seeds than any number of others gives.
 """
 
 import math
@@ -25,11 +20,6 @@ def level_of(tries: int) -> float:
 
 def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
     """Return the interval of the mean: x̄ ± t s / √k, t the quantile of k − 1 degrees of freedom."""
-    return _none_if_equal(values, interval_over_texts(values, level))
-
-
-def interval_over_texts(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
-    """Return the same of a sample of texts, which are many: of equal ones it is one point."""
     return _around_mean(values, level, 1 / max(len(values), 1))
 
 
@@ -45,11 +35,7 @@ def next_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float,
     This is the interval to compare somebody else's single run with. That of the mean shrinks to a point as
     seeds are added, and then holds no single run, however well it was reproduced.
     """
-    return _none_if_equal(values, _around_mean(values, level, 1 + 1 / max(len(values), 1)))
-
-
-def _none_if_equal(values: Sequence[float], interval: tuple[float, float]) -> tuple[float, float]:
-    return (math.nan, math.nan) if len({*values}) == 1 else interval
+    return _around_mean(values, level, 1 + 1 / max(len(values), 1))
 
 
 def _around_mean(values: Sequence[float], level: float, factor: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.generators import named_generator
 from heedmap.experiments.intervals import of_share
-from heedmap.experiments.seed_intervals import LEVEL, interval_over_texts
+from heedmap.experiments.seed_intervals import LEVEL, mean_interval
 from heedmap.papers.clark.probing import RANDOM
 from heedmap.papers.clark.relations import ALL
 from heedmap.papers.kit.claims import NEITHER, Check, Side, above, judged, verdict
@@ -153,7 +153,7 @@ def difference(
         [row["correct"] for row in worse], 0
     )
     words = float(np.mean(better[0]["scored"]))
-    low, high = interval_over_texts(shares.tolist(), level)
+    low, high = mean_interval(shares.tolist(), level)
     return float(shares.mean()) / words, (low / words, high / words)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heedmap.data.trees import DependencyTree, HeldOut
 from heedmap.experiments.generators import named_generator
-from heedmap.experiments.seed_intervals import LEVEL, interval_over_texts
+from heedmap.experiments.seed_intervals import LEVEL, mean_interval
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.word_attention import read_attention
 from heedmap.importance.head_relations import DIRECTIONS, OFFSETS, Predictions
@@ -156,6 +156,6 @@ def _joint_interval(
     """
     _, numbers = np.unique(sentence, return_inverse=True)
     gains = np.bincount(numbers, weights=head.astype(float) - offset)
-    low, high = interval_over_texts(gains.tolist(), 1 - (1 - LEVEL) / max(tries, 1))
+    low, high = mean_interval(gains.tolist(), 1 - (1 - LEVEL) / max(tries, 1))
     words = len(head) / max(len(gains), 1)
     return low / words, high / words

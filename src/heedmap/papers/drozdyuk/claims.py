@@ -167,9 +167,9 @@ def _obstacles(rows: Sequence[Row]) -> list[str]:
 
 
 def _points(values: Sequence[float], lower_bound: float = -1.0) -> str:
-    """Return the interval of the mean in points, from `lower_bound` to 1; `none` without spread."""
+    """Return the interval of the mean in points, `none` with one seed; a share is from `least` to 1."""
     low, high = mean_interval(values)
-    if math.isnan(low):
+    if len(values) < 2:
         return "none"
     return f"{100 * max(low, lower_bound):.1f} to {100 * min(high, 1.0):.1f}"
 

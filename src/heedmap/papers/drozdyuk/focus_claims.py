@@ -59,7 +59,7 @@ def _check(line: str, activation: str, numbers: Sequence[float], tries: int) -> 
     mean = sum(numbers) / len(numbers)
     low, high = mean_interval(numbers)
     side = Side(low > 0, mean_interval(numbers, level_of(tries))[1] < 0)
-    interval = "no interval" if math.isnan(low) else bracketed(low, high)
+    interval = "one seed, no interval" if math.isnan(low) else bracketed(low, high)
     estimate = Estimate(line, mean, low, high)
     return Check(f"{line}: {signed(mean)} {interval}", side, (activation,), estimate)
 

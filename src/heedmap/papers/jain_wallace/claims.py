@@ -1,7 +1,7 @@
 """The paper's claims, judged on the grid's models of each data set, by intervals over seeds and texts.
 
 A number of a model is a mean over its texts, then over its seeds. Its variance is that of the seeds' mean and
-that of a mean over texts; of one seed, or of equal ones, the latter alone. The interval is Student's, with
+that of a mean over texts; of one seed, the latter alone, and the basis says so. The interval is Student's, with
 Welch and Satterthwaite's degrees of freedom, and is divided among the models that a claim is made of
 (Bonferroni). The edges are ours: the paper says "weak", "minimal" and "very different".
 """
@@ -114,7 +114,7 @@ def interval(line: Line, level: float) -> tuple[float, float]:
     if texts <= 1:
         return math.nan, math.nan
     of_texts, of_seeds, freedom = line.ours_std**2 / (texts - 1), 0.0, texts - 1
-    if math.isfinite(line.next_low):  # the line has where another seed would be: x̄ ± t s √(1 + 1/k)
+    if seeds > 1:  # the line has where another seed would be: x̄ ± t s √(1 + 1/k)
         half = (line.next_high - line.next_low) / 2
         of_seeds = (half / float(stats.t.ppf((1 + LEVEL) / 2, seeds - 1))) ** 2 / (seeds + 1)
         total = of_texts**2 / (texts - 1) + of_seeds**2 / (seeds - 1)

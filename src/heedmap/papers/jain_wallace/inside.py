@@ -16,10 +16,7 @@ from heedmap.papers.kit.result import Table
 from heedmap.report.wording import plural
 
 COUNTED = ("yes", "no")
-SAID = {
-    "one seed": "one seed, the spread is not known",
-    "equal seeds": "equal seeds, which show no spread",
-}
+SAID = {"one seed": "one seed, the spread is not known"}
 HEADS = (
     "data", "means", "inside", "expected inside", "a constant inside", "between seeds",
     "expected between", "a constant between", "not counted",
@@ -86,8 +83,8 @@ class Inside:
             'ours. "Between seeds": between our least and our largest, where (k − 1) / (k + 1) of the '
             "numbers would be if theirs were one more of our k seeds, whatever their distribution. "
             f'"A constant": the same with the mean of the published ({self.constant:.2f}) in place of our '
-            "mean, and our widths. Not counted: cells with one seed or equal ones, whose spread is not known, "
-            "and those of which a training of ours, or theirs, has not learned (see the notes)."
+            "mean, and our widths. Not counted: cells with one seed, whose spread is not known, and those "
+            "of which a training of ours, or theirs, has not learned (see the notes)."
         )
         return [Table("How many published means are inside", HEADS, body, explanation)]
 

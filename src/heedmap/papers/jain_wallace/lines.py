@@ -21,8 +21,8 @@ class Line:
     (standard deviation over texts) and `ours_significant` (share with p ≤ .05) are means over the seeds.
     Over all seeds, `n` texts have a value and `undefined` texts have none. From `next_low` to `next_high`
     another seed of ours would be (95 %, `next_interval`). `inside`: whether the published correlation is
-    there, `yes` or `no`; else why it is not counted: `one seed`, `equal seeds`, `not learned`, `theirs not
-    learned`; empty where nothing can be compared. Of the seeds, `not_learned` have not learned.
+    there, `yes` or `no`; else why it is not counted: `one seed`, `not learned`, `theirs not learned`; empty
+    where nothing can be compared. Of the seeds, `not_learned` have not learned.
     """
 
     dataset: str
@@ -80,7 +80,7 @@ def _line(
     position = ""
     if key[3] in COMPARED and math.isfinite(theirs_number.value) and values:
         position = "not learned" if failed else "theirs not learned" if theirs else ""
-        position = position or _inside(theirs_number.value, low, high, len(values))
+        position = position or _inside(theirs_number.value, low, high)
     is_known = math.isfinite(theirs_number.value) or math.isfinite(theirs_number.significant)
     return Line(
         *key,
@@ -103,10 +103,8 @@ def _line(
     )
 
 
-def _inside(value: float, low: float, high: float, seeds: int) -> str:
-    if math.isnan(low):
-        return "one seed" if seeds == 1 else "equal seeds"
-    return "yes" if low <= value <= high else "no"
+def _inside(value: float, low: float, high: float) -> str:
+    return "one seed" if math.isnan(low) else "yes" if low <= value <= high else "no"
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -249,7 +249,7 @@ def _line(name: str, estimate: Estimate) -> str:
     if math.isnan(estimate.value):
         return f"{name} –"
     if math.isnan(estimate.low):
-        return f"{name} {signed(estimate.value)}, no interval of one seed or of equal ones"
+        return f"{name} {signed(estimate.value)}, no interval of one seed"
     return f"{name} {estimate._replace(of='').text}"
 
 

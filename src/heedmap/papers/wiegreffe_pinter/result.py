@@ -13,7 +13,7 @@ from heedmap.experiments.questions.guidance import GUIDES
 from heedmap.experiments.questions.necessity import paired_p
 from heedmap.experiments.questions.trained_adversary import Trained, adversaries
 from heedmap.experiments.repeats import text_numbers
-from heedmap.experiments.seed_intervals import interval_over_texts, level_of
+from heedmap.experiments.seed_intervals import level_of, mean_interval
 from heedmap.experiments.seeds import Seeds, over_seeds, right
 from heedmap.papers.kit.claims import (
     NEITHER,
@@ -302,7 +302,7 @@ def _elsewhere(reproduction: WiegreffePinter) -> Claim:
     for adversary in far:
         # One of several is enough, so each has its part of the error (Bonferroni).
         nearer = reproduction.stability("change") - adversary.tvd
-        low, high = interval_over_texts(nearer.tolist(), level_of(len(far)))
+        low, high = mean_interval(nearer.tolist(), level_of(len(far)))
         number = Estimate(adversary.name, float(nearer.mean()), low, high)
         jsd = adversary.jsd[reproduction.long].mean()
         words = f"{number.text}, JSD {jsd:.2f}; TVD of another seed less the adversary's"
