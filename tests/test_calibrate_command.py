@@ -1,15 +1,14 @@
 """`heedmap calibrate`, as a user runs it."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import WORDS, contents
+from few_plants import two_plants as two_plants  # noqa: PLC0414 - a fixture
 from wording import stopped
 
-from heedmap.calibration.corpora import FAMILIES as CORPUS_FAMILIES
 from heedmap.experiments.rates import FILE, packaged_rates
 from heedmap.files.identity import source_identity
 
@@ -21,18 +20,6 @@ def reviews(folder, rows, words=9):
     path = folder / "mine.csv"
     path.write_text("text,label\n" + "\n".join(lines) + "\n")
     return path
-
-
-@pytest.fixture
-def two_plants(monkeypatch):
-    """A grid of two families and one encoder, whose plants are quickly made."""
-    few = tuple(
-        replace(one, makers={"none": one.makers["none"]})
-        for one in CORPUS_FAMILIES
-        if one.name in ("corpus, cue attended", "corpus, random words attended")
-    )
-    monkeypatch.setattr("heedmap.calibration.families.MODULES", ("corpora",))
-    monkeypatch.setattr("heedmap.calibration.corpora.FAMILIES", few)
 
 
 @pytest.mark.slow

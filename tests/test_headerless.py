@@ -26,7 +26,7 @@ def test_a_missing_header_is_suspected_aloud(tmp_path):
     path.write_text("".join(ROWS))
     with refused("text column", "gj04, 0, ", "--header none"):
         load(path)
-    with warned("(gj04, 0, ", "--header none"):
+    with warned("('gj04', '0', ", "--header none"):
         load(path, text="The film number 0 was dull to me", label="0")
     path.write_text("1\t1\ta good text\n" + "1\t1\ta bad text\n" * 20)
     with refused("column 1", "2", "--header none"):
@@ -64,7 +64,7 @@ def test_a_missing_header_of_an_excel_file_is_suspected_aloud(tmp_path):
     book.save(path)
     with refused("text column", "a text 0, pos, 0", "--header none"):
         load(path)
-    with warned("(pos, 0)", "--header none"):
+    with warned("('pos', '0')", "--header none"):
         load(path, text="a text 0", label="pos")
 
 

@@ -13,7 +13,7 @@ from wording import refused, warned
 
 import heedmap as hm
 from heedmap.data.load import load_corpus
-from heedmap.data.markup import without_html
+from heedmap.data.markup import markup_in, without_html
 from heedmap.data.text_names import text_name
 from heedmap.settings import DataSettings
 
@@ -213,7 +213,7 @@ def test_ids_that_repeat_or_are_missing_are_noted_and_the_place_is_named_too(tmp
     settings = DataSettings(source=str(write(tmp_path / "a.jsonl", rows)), training=False)
     corpus = load_corpus(settings, ["0", "1"])
     assert corpus.splits["test"].keys[:4] == ["a (line 1)", "a (line 2)", "line 3", "0"]
-    assert corpus.notes[0].startswith("ids in column id: 1 missing and 1 of several rows (a)")
+    assert corpus.notes[0].startswith("ids in column id: 1 missing and 1 of several rows ('a')")
 
 
 def test_an_id_that_reads_as_the_place_of_another_text_is_not_its_name(tmp_path):
@@ -224,7 +224,7 @@ def test_an_id_that_reads_as_the_place_of_another_text_is_not_its_name(tmp_path)
     keys = corpus.splits["test"].keys
     assert keys[:3] == ["line 3 (line 1)", "b", "line 3"]
     assert keys[3:6] == ["c (line 4)", "c (line 5)", "c (line 5) (line 6)"]
-    assert "1 missing and 3 of several rows (c, line 3, c (line 5))" in corpus.notes[0]
+    assert "1 missing and 3 of several rows ('c', 'line 3', 'c (line 5)')" in corpus.notes[0]
 
 
 @pytest.mark.parametrize("name", [{"$oid": "65a0"}, ["a"], b"a"])
@@ -311,7 +311,7 @@ def test_blanks_around_the_names_of_columns_do_not_matter(tmp_path):
 def test_markup_is_counted_and_turned_into_text_where_that_is_asked(tmp_path, tag):
     rows = [{"text": f"{text}{tag}x", "label": i % 2} for i, text in enumerate(TEXTS)]
     path = write(tmp_path / "a.jsonl", rows)
-    with warned("60 of 60 texts", *tag.split("\n"), "--markup text"):
+    with warned("60 of 60 texts", markup_in(tag), "--markup text"):
         hm.load(path)
     text = hm.load(path, markup="text").splits["train"].written[0]
     assert not set("<>#;") & set(text)

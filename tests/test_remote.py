@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import contents, small_corpus, watched
 from executor_jobs import Processes, squared
-from test_debate import TINY
+from tiny_debates import TINY
 from wording import refused, stopped
 
 import heedmap as hm

@@ -10,9 +10,9 @@ import time
 
 import pytest
 from conftest import WORDS, contents, small_corpus
-from test_calibrate_command import two_plants as two_plants  # noqa: PLC0414 - a fixture
-from test_debate import TINY, frame
-from test_kit import toy as toy  # noqa: PLC0414
+from few_plants import two_plants as two_plants  # noqa: PLC0414 - a fixture
+from tiny_debates import TINY, frame
+from toy_paper import toy as toy  # noqa: PLC0414
 from wording import refused, stopped
 
 import heedmap as hm
