@@ -122,7 +122,8 @@ def test_the_keyboard_alone_reaches_a_text_and_its_numbers(opened):
 def test_an_address_with_a_filter_shows_the_table_and_names_what_it_does_not_know(opened):
     page = opened("#right=wrong")
     until(page, "document.querySelector('.count').getBoundingClientRect().top < innerHeight")
-    page = opened("#text=nope&sort=bogus&least=5")
+    page.evaluate("location.hash = 'text=nope&sort=bogus&least=5'")
+    until(page, "document.querySelector('.count').textContent.includes('nope')")
     for word in ("text “nope”", "sort “bogus”", "between 0 and 1"):
         assert word in count(page)
 

@@ -17,8 +17,6 @@ from wording import refused, stopped
 
 import heedmap as hm
 from heedmap.calibration.calibrate import calibrate
-from heedmap.debates import debate as debates
-from heedmap.debates.parts import debate_parts
 from heedmap.errors import InputError
 from heedmap.files import lock_file as locks
 from heedmap.files.lock_file import is_held, lock_file
@@ -96,7 +94,8 @@ def test_a_shard_that_is_none_is_refused(heedmap, toy, tmp_path, shard):
 
 
 def test_a_shard_needs_a_folder_and_replaces_nothing(heedmap, toy, tmp_path):
-    stopped(heedmap("debate", "--data", "reviews", "--shard", "1/2"), "--shard 1/2", "--out")
+    asked = ("reproduce", "drozdyuk", "--data", "reviews", "--shard", "1/2")
+    stopped(heedmap(*asked), "--shard 1/2", "--out")
     options = ("--out", tmp_path / "out", "--overwrite", "--shard", "1/2")
     stopped(heedmap("reproduce", "toy-paper", *options), "--overwrite")
     assert list(tmp_path.iterdir()) == [tmp_path / "elsewhere"]
@@ -183,25 +182,6 @@ def test_calibrate_in_shards(tmp_path):
 
     def command(out):
         calibrate(out, [corpus], seeds=1, workers=1, progress=False)
-
-    command(tmp_path / "one")
-    in_shards(command, tmp_path / "out")
-    assert contents(tmp_path / "out") == contents(tmp_path / "one")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_debate_in_shards(tmp_path, monkeypatch):
-    names = ("audit", "jain-wallace", "pruthi", "drozdyuk")
-    options = {name: TINY[name] for name in names}
-    options["pruthi"] = {**options["pruthi"], "models": ("embedding", "bilstm")}
-    monkeypatch.setattr(
-        "heedmap.papers.kit.debate_part.Part.options", lambda part, budget: options[part.name]
-    )
-    assert {*names} <= {*debate_parts()}
-
-    def command(out):
-        debates.debate(frame(), parts=names, out=out, workers=1, progress=False)
 
     command(tmp_path / "one")
     in_shards(command, tmp_path / "out")

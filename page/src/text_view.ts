@@ -229,7 +229,7 @@ function smallestSet(index: Index, row: number): HTMLElement[] {
     const none = exact
       ? "No set of words changes the answer when their weights are erased."
       : "No words were found whose erased weights change the answer.";
-    return [element("p", { class: "small struck" }, none)];
+    return [element("p", { class: "small" }, none)];
   }
   const named = places.map((place) => `“${visible(index.tokens[row]?.[place] ?? "")}”`).join(", ");
   const which = exact

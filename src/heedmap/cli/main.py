@@ -100,7 +100,7 @@ add_command(app, "eraser", eraser_command, examples=(
     "heedmap eraser runs/movies --ranking attention --out predictions.jsonl",
     "heedmap eraser predictions.jsonl --data movies",
 ))  # fmt: skip
-add_command(app, "debate", with_engines(debate_command), examples=(
+add_command(app, "debate", with_engines(debate_command, divides=False), examples=(
     "heedmap debate --data reviews.csv", "heedmap debate --data reviews.csv --parts jain-wallace,pruthi",
 ))  # fmt: skip
 add_command(app, "sweep", with_engines(sweep_command), examples=(
@@ -108,8 +108,6 @@ add_command(app, "sweep", with_engines(sweep_command), examples=(
     "heedmap sweep sweep.toml --out runs/grid",
 ))  # fmt: skip
 add_command(app, "merge", merge_command, examples=(
-    "heedmap debate --data reviews.csv --out runs/mine --shard 1/2",
-    "heedmap debate --data reviews.csv --out runs/mine --shard 2/2",
     "heedmap merge runs/mine",
 ))  # fmt: skip
 app.add_typer(reproduce_app, name="reproduce")

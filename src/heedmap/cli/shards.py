@@ -40,10 +40,13 @@ ENGINE = inspect.Parameter(
 )
 
 
-def with_engines(command: Callable[..., None], place: str = "out") -> Callable[..., None]:
-    """Add `--shard` and `--engine` to a command whose folder is its option `place`."""
+def with_engines(
+    command: Callable[..., None], place: str = "out", divides: bool = True
+) -> Callable[..., None]:
+    """Add `--engine` to a command with the folder `place`, and `--shard` if it `divides` its jobs."""
+    added = [SHARD, ENGINE] if divides else [ENGINE]
 
-    def run(*, shard: str | None, engine: str | None, **values: Any) -> None:
+    def run(*, shard: str | None = None, engine: str | None, **values: Any) -> None:
         folder = values.get(place)
         if engine is not None:
             _run_on(engine, shard, values, command)
@@ -61,12 +64,11 @@ def with_engines(command: Callable[..., None], place: str = "out") -> Callable[.
     signature = inspect.signature(command)
     run.__doc__, run.__name__ = command.__doc__, command.__name__
     run.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values(), SHARD, ENGINE]
+        parameters=[*signature.parameters.values(), *added]
     )
     run.__annotations__ = {
         **command.__annotations__,
-        "shard": SHARD.annotation,
-        "engine": ENGINE.annotation,
+        **{parameter.name: parameter.annotation for parameter in added},
     }
     return run
 
