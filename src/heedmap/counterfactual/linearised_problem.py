@@ -227,12 +227,14 @@ def excess_of(
     return (risen - fallen - limit).squeeze(-1).clamp(min=0.0), gradient
 
 
-def per_weight(lanes: Shaped[Tensor, "S B"]) -> Shaped[Tensor, "S B 1 1"]:
+def per_weight(lanes: Shaped[Tensor, "*S"]) -> Shaped[Tensor, "*S 1 1"]:
     """Reshape one number per lane and instance so that it multiplies weights."""
     return lanes[..., None, None]
 
 
-def _halves(log_p: Float[Tensor, "S B C"], rose: Bool[Tensor, "S B C"]) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities of the classes that rose and of the others; each (S, B, 1)."""
+def _halves(
+    log_p: Float[Tensor, "*lanes C"], rose: Bool[Tensor, "*lanes C"]
+) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities of the classes that rose and of the others; each (*lanes, 1)."""
     risen = log_p.masked_fill(~rose, -torch.inf).logsumexp(-1, keepdim=True)
     return risen, log_p.masked_fill(rose, -torch.inf).logsumexp(-1, keepdim=True)
