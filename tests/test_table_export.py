@@ -303,6 +303,21 @@ def test_the_texts_that_were_audited_are_never_replaced(audit, tmp_path):
     assert source.read_text() == "text,label"
 
 
+def test_what_heedmap_wrote_in_the_folder_of_the_texts_is_none_of_them(
+    heedmap, audit, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    data = audit.settings.data.model_copy(update={"source": "."})
+    mine = replace(audit, settings=audit.settings.model_copy(update={"data": data}))
+    put_tables(mine, tmp_path / "run")
+    for file_format in ("md", "tex"):
+        assert heedmap("card", "run", "--format", file_format).code == 0
+        assert heedmap("card", "run", "--format", file_format, "--overwrite").code == 0
+    (tmp_path / "a.md").write_text("a text")
+    stopped(heedmap("card", "run", "--out", "a.md", "--overwrite"), "a.md", "read from it")
+    assert (tmp_path / "a.md").read_text() == "a text"
+
+
 def test_save_writes_everything_to_a_workbook(audit, tmp_path):
     audit.save(tmp_path / "x.XLSX")
     book = openpyxl.load_workbook(tmp_path / "x.XLSX")

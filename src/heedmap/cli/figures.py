@@ -70,7 +70,7 @@ def figures_command(
 
 
 def _figures(folder: Path) -> "list[Figure]":
-    """Return the figures of a run, or of a reproduction of a paper."""
+    """Return the figures of a run, of a sweep, or of a reproduction of a paper."""
     from heedmap.papers.kit.registry import figures as paper_figures
     from heedmap.sweeps.sweep import read_sweep
 

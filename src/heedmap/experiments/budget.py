@@ -24,10 +24,10 @@ class NotAskedError(Exception):
 
 
 class Clock:
-    """The time that is left of some minutes; `began`: at what time of the monotonic clock they did."""
+    """The time that is left of some minutes, from now on."""
 
-    def __init__(self, minutes: float, began: float) -> None:
-        self._end = began + 60 * minutes
+    def __init__(self, minutes: float) -> None:
+        self._end = time.monotonic() + 60 * minutes
 
     def left(self) -> float:
         """Return the seconds that are left; below 0 when the time is over."""

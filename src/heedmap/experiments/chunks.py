@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from heedmap.data.corpus import Split
 from heedmap.experiments.context import AuditContext
+from heedmap.files.tables import renumbered
 from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
@@ -122,7 +122,9 @@ class ChunkedContext(AuditContext):
         schema = pa.unify_schemas(schemas, promote_options="permissive")
         for chunk in self._chunks:
             table = self._table_of(chunk, name)
-            yield _renumbered(table, chunk.start).cast(schema.with_metadata(schemas[0].metadata))
+            yield renumbered(table, "row", chunk.start).cast(
+                schema.with_metadata(schemas[0].metadata)
+            )
 
     def _table_of(self, chunk: Chunk, name: str) -> pa.Table:
         if self.folder is None:
@@ -154,10 +156,5 @@ class _ChunkContext(AuditContext):
             return super().table(name)
         if name not in self._tables:
             rows = self._of_all.table(name).slice(self._first_row, len(self.split))
-            self._tables[name] = _renumbered(rows, -self._first_row)
+            self._tables[name] = renumbered(rows, "row", -self._first_row)
         return self._tables[name]
-
-
-def _renumbered(table: pa.Table, added: int) -> pa.Table:
-    rows = pc.add(table["row"], added).cast(table["row"].type)
-    return table.set_column(table.column_names.index("row"), "row", rows)

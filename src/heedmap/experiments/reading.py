@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from heedmap.data.corpus import Split
 from heedmap.experiments.certainty import possible_answers
@@ -31,7 +30,7 @@ from heedmap.experiments.registry import Experiment, make_findings
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.rule import Answer, texts_of
 from heedmap.files.table_folder import TableFolder
-from heedmap.files.tables import parquet, read_table
+from heedmap.files.tables import parquet, read_table, renumbered
 from heedmap.models.trace import Model
 from heedmap.settings import AuditSettings
 from heedmap.terminal.progress import doing, in_job
@@ -198,8 +197,7 @@ def _renumbered(table: pa.Table, first_row: int, first_text: int) -> pa.Table:
     """Return a part's table with its rows, and texts read in windows, numbered among all."""
     for name, first in (("row", first_row), (TEXT, first_text)):
         if name in table.column_names:
-            numbers = pc.add(table[name], first).cast(table[name].type)
-            table = table.set_column(table.column_names.index(name), name, numbers)
+            table = renumbered(table, name, first)
     return table
 
 

@@ -109,9 +109,8 @@ def _touch(path: Path, ended: threading.Event) -> None:
 def _state(path: Path) -> tuple[str, int] | None:
     """Return the holder, and when it last touched the file; None if there is no lock."""
     try:
-        with path.open(
-            encoding="utf-8"
-        ) as file:  # opening it asks a file server for its newest state
+        # Opening it asks a file server for its newest state.
+        with path.open(encoding="utf-8") as file:
             return file.read(), os.fstat(file.fileno()).st_mtime_ns
     except OSError:
         return None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from heedmap.errors import InputError
-from heedmap.files.manifest import write
+from heedmap.files.manifest import Manifest, write
 from heedmap.files.reading import read_bytes
 from heedmap.files.storage import refuse_special
 
@@ -23,10 +23,14 @@ def write_file(path: Path, content: bytes, overwrite: bool) -> None:
 def refuse_data(path: Path, source: str) -> None:
     """Raise InputError if a file that is to be written is one that texts were read from.
 
-    `source` is where they were read from: a file, a folder, or the name of a data set.
+    `source` is where they were read from: a file, a folder, or the name of a data set. What heedmap wrote in
+    such a folder is none of them.
     """
     place = Path(source).expanduser()
-    if path.exists() and place.exists() and (place.samefile(path) or place in path.parents):
+    if not (path.exists() and place.exists()):
+        return
+    is_below = place.resolve() in path.resolve().parents and Manifest.above(path) is None
+    if place.samefile(path) or is_below:
         raise InputError(
             f"{path}: the run's texts were read from it; choose another --out, so that they are not lost"
         )

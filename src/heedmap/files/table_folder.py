@@ -15,9 +15,8 @@ from heedmap.files.reading import read_bytes
 from heedmap.files.tables import is_wide, mapped_table, parquet, read_table, row_groups
 
 LARGE = 1 << 22  # bytes of a file
-WIDE = (
-    1 << 23
-)  # numbers in a table: a file of few texts' numbers is small, and the nulls of the others are not
+# Numbers in a table: a file of few texts' numbers is small, and the nulls of the others are not.
+WIDE = 1 << 23
 
 
 class TableFolder:

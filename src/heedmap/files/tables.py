@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -79,6 +80,12 @@ def rows_of(content: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
             groups.append(batch.take(pa.array(inside)))
         start = end
     return pa.Table.from_batches(groups, content.schema)
+
+
+def renumbered(content: pa.Table, column: str, added: int) -> pa.Table:
+    """Add a number to those of a column, as where a part's rows are counted among all."""
+    numbers = pc.add(content[column], added).cast(content[column].type)
+    return content.set_column(content.column_names.index(column), column, numbers)
 
 
 def table(columns: Mapping[str, object]) -> pa.Table:

@@ -12,6 +12,12 @@ from transformers import PreTrainedModel
 from heedmap.errors import InputError
 
 
+def layer_parameters(model: PreTrainedModel) -> int:
+    """Count the parameters of a model without those of the word embeddings, which are looked up."""
+    parameters = sum(weights.numel() for weights in model.parameters())
+    return parameters - sum(w.numel() for w in model.get_input_embeddings().parameters())
+
+
 def look_up(model: PreTrainedModel, ids: Shaped[Tensor, "B *L"]) -> Float[Tensor, "B N E"]:
     """Return what the model looks up for each position, before position embeddings and norms.
 

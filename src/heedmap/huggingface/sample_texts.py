@@ -7,6 +7,7 @@ from typing import Any
 
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from heedmap.huggingface.embedding import layer_parameters
 from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.padding import padding_token
 
@@ -102,9 +103,8 @@ def _affordable(model: PreTrainedModel) -> int:
     heads = getattr(config, "num_attention_heads", None)
     heads = heads if isinstance(heads, int) and heads > 0 else 16
     work = MOST_WORK.get(model.device.type, _MORE_WORK)
-    parameters = sum(weights.numel() for weights in model.parameters())
-    parameters -= sum(weights.numel() for weights in model.get_input_embeddings().parameters())
-    return max(WHOLE, min(math.isqrt(MOST_WEIGHTS // heads), work // max(parameters, 1)))
+    most = work // max(layer_parameters(model), 1)
+    return max(WHOLE, min(math.isqrt(MOST_WEIGHTS // heads), most))
 
 
 def _of_length(tokenizer: PreTrainedTokenizerBase, size: int) -> str | None:

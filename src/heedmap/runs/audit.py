@@ -1,5 +1,6 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
+import math
 from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from heedmap.errors import InputError, KindError
 from heedmap.experiments import cost
-from heedmap.experiments.budget import BudgetContext, asked_tables
+from heedmap.experiments.budget import BudgetContext, Clock, asked_tables
 from heedmap.experiments.chunks import ChunkedContext, takes_chunks
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.notes import far_from_default, note_texts
@@ -18,6 +19,7 @@ from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import Rates, packaged_rates, rates_beside, read_rates
 from heedmap.experiments.registry import (
     applicable,
+    estimate,
     make_findings,
     registered,
     retrainable,
@@ -37,7 +39,7 @@ from heedmap.runs.audit_folder import (
     write_without_texts,
 )
 from heedmap.runs.audited import Audit
-from heedmap.runs.budget import Forecast, budget_facts, costs_of, drawn_evidence, with_budget
+from heedmap.runs.budget import budget_facts, drawn_evidence, with_budget
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run
 from heedmap.runs.other_seed import other_seeds
@@ -96,9 +98,7 @@ def audit(
     defaults = audit_defaults(run.model, run.settings.data)
     audit_settings = AuditSettings.of(**{**defaults, **options})
     with working("audit", progress):
-        forecast = Forecast(run, audit_settings)
-        budgeted = with_budget(run, audit_settings, forecast)
-        return audit_as(run, budgeted, overwrite=overwrite, forecast=forecast)
+        return audit_as(run, with_budget(run, audit_settings), overwrite=overwrite)
 
 
 def _run_in(path: Path) -> Run:
@@ -118,15 +118,14 @@ def audit_as(
     retraining: Retraining | None = None,
     questions: Collection[str] = (),
     training_seconds: float = 0.0,
-    forecast: Forecast | None = None,
 ) -> Audit:
-    """Audit a run with these settings; see `audit`. `forecast` is of all its texts, if it was made already.
+    """Audit a run with these settings; see `audit`.
 
     `questions` are experiments that compare further models, which `retraining` trains, in about
     `training_seconds`. Those that an earlier call asked stay.
     """
+    clock = Clock(audit_settings.minutes if isinstance(audit_settings.minutes, float) else math.inf)
     settings = run.settings.model_copy(update={"audit": audit_settings})
-    forecast = forecast or Forecast(run, audit_settings)
     seed_folders = audit_settings.other_seed or ()
     seed_models = other_seeds(run, seed_folders) if seed_folders else {}
     folder = None if run.folder is None else RunFolder(run.folder)
@@ -141,7 +140,7 @@ def audit_as(
         evidence: AuditContext
         if audit_settings.is_drawn:
             evidence = drawn_evidence(
-                run, audit_settings, forecast, rates, tables, seed_models, retraining, questions
+                run, audit_settings, clock, rates, tables, seed_models, retraining, questions
             )
             settings = settings.model_copy(update={"audit": evidence.settings})
             if folder is not None:
@@ -161,7 +160,7 @@ def audit_as(
                 run.dynamics,
             )
         trainings = dict.fromkeys([*questions][:1], training_seconds)
-        result = _answer(run, settings, evidence, trainings, rates, forecast)
+        result = _answer(run, settings, evidence, trainings, rates)
         if folder is not None and tables is not None:
             if result.settings != settings:
                 folder.write_settings(result.settings)
@@ -178,7 +177,6 @@ def _answer(
     evidence: AuditContext,
     trainings: dict[str, float],
     rates: Rates,
-    forecast: Forecast,
 ) -> Audit:
     """Run the experiments that apply and draw the findings; `trainings` are seconds of further trainings."""
     split = evidence.split
@@ -189,7 +187,7 @@ def _answer(
     names = applicable(run.model, split, evidence.recorded is not None, bool(evidence.other_seeds))
     names += [name for name in retrainable(run.model, split) if evidence.has(name)]
     budget = evidence if isinstance(evidence, BudgetContext) else None
-    costs = costs_of(evidence, forecast) if budget is None else budget.costs
+    costs = estimate(evidence) if budget is None else budget.costs
     is_long = isinstance(run.model, Layered) or sum(costs.values()) >= LONG
     if is_long and budget is None and (text := cost.forecast(costs)) is not None:
         note(f"The experiments will take {text}.")

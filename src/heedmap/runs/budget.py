@@ -1,21 +1,17 @@
 """An audit's budget: whether it has one, what an earlier call has drawn, and the drawn texts of a run."""
 
 import json
-import math
-import time
 from collections.abc import Collection, Mapping
-from functools import cached_property
 from typing import Any
 
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
 from heedmap.experiments.budget import BudgetContext, Clock
-from heedmap.experiments.context import AuditContext
 from heedmap.experiments.drawing import FIRST_LOOK, first_texts
 from heedmap.experiments.questions.highlights import PER_CLASS, TEXTS
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.reading import Reader
-from heedmap.experiments.registry import estimate, registered
+from heedmap.experiments.registry import registered
 from heedmap.experiments.variants import Retraining
 from heedmap.files.table_folder import TableFolder
 from heedmap.models.layered import Layered
@@ -34,38 +30,7 @@ MOST_WORK = 10**13
 PASSES = 150  # of a text that leave-one-out does not make: gradients along a path, other weights, other orders
 
 
-class Forecast:
-    """The seconds that each question takes of all texts of an audit without a budget, estimated once.
-
-    `began`: at what time of the monotonic clock the audit did. `seconds`: how long the estimate took.
-    """
-
-    def __init__(self, run: Run, settings: AuditSettings) -> None:
-        self._run, self._settings = run, settings
-        self.began, self.seconds = time.monotonic(), 0.0
-
-    @cached_property
-    def texts(self) -> Split:
-        """Return the texts of the audit without a budget."""
-        return audited_split(self._run.corpus, self._settings)
-
-    @cached_property
-    def costs(self) -> dict[str, float]:
-        """Return the seconds by question."""
-        begins = time.monotonic()
-        costs = estimate(AuditContext(self._run.model, self.texts, self._settings, registered()))
-        self.seconds = time.monotonic() - begins
-        return costs
-
-
-def costs_of(evidence: AuditContext, forecast: Forecast) -> dict[str, float]:
-    """Return the forecast of the questions that are not done, by that of all of them if it was made."""
-    if not forecast.seconds:
-        return estimate(evidence)
-    return {name: cost for name, cost in forecast.costs.items() if not evidence.done(name)}
-
-
-def with_budget(run: Run, settings: AuditSettings, forecast: Forecast) -> AuditSettings:
+def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
     """Return the settings with the default budget, if it applies, and with what an earlier call has drawn.
 
     Raises:
@@ -80,8 +45,10 @@ def with_budget(run: Run, settings: AuditSettings, forecast: Forecast) -> AuditS
     if stored is not None and not stored.is_same_but_for_budget(settings):
         stored = None
     if settings.minutes is None and settings.drawn is None and isinstance(run.model, Layered):
-        minutes = _default(run.model, forecast.texts) if stored is None else stored.minutes
-        settings = settings.model_copy(update={"minutes": minutes})
+        default = stored or settings.model_copy(
+            update={"minutes": _default(run.model, audited_split(run.corpus, settings))}
+        )
+        settings = settings.model_copy(update={"minutes": default.minutes})
     if settings.minutes == "all":
         return settings.model_copy(update={"minutes": None})
     if settings.drawn is None and stored is not None and stored.minutes == settings.minutes:
@@ -104,19 +71,18 @@ def _default(model: Layered, split: Split) -> float | None:
 
 def _work(model: Layered, split: Split) -> int:
     """Count multiplications: Σ n (n + PASSES) times the parameters of the layers; n: a text's positions."""
+    from heedmap.huggingface.embedding import layer_parameters
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
     assert isinstance(model, TransformerClassifier)
-    embedding = model.model.get_input_embeddings().parameters()
-    parameters = sum(p.numel() for p in model.parameters()) - sum(p.numel() for p in embedding)
     lengths: list[int] = model.lengths(split.texts).tolist()
-    return parameters * sum(n * (n + PASSES) for n in lengths)
+    return layer_parameters(model.model) * sum(n * (n + PASSES) for n in lengths)
 
 
 def drawn_evidence(
     run: Run,
     settings: AuditSettings,
-    forecast: Forecast,
+    clock: Clock,
     rates: Rates,
     tables: TableFolder | None,
     other_seeds: Mapping[str, Model],
@@ -127,10 +93,7 @@ def drawn_evidence(
     drawing = texts_to_draw(run.corpus, settings)
     total = max(TEXTS, PER_CLASS * len(run.model.classes))
     reader = Reader(run.model, drawing, total, settings, rates, tables)
-    minutes = settings.minutes if isinstance(settings.minutes, float) else math.inf
-    clock = Clock(minutes, forecast.began)
-    # What the drawn texts are forecast to take is estimated in the same way.
-    reading = reader.read(settings.drawn, lambda: clock.left() - forecast.seconds)
+    reading = reader.read(settings.drawn, clock.left)
     return BudgetContext(
         run.model,
         first_texts(drawing, reading.texts),

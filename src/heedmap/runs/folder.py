@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.safetensors"
 SETTINGS = "settings.toml"
+SWEEP = "sweep.json"  # marks a folder as a sweep
 DYNAMICS = "dynamics"
 # In the order of removal: first what marks a run as finished, last the settings, which identify it.
 RUN_FILES = (
@@ -107,7 +108,7 @@ class RunFolder:
 
     def is_reproduction(self) -> bool:
         """Return whether the folder is a paper's or a sweep's, with parts or runs and a result of its own."""
-        return any((self.path / name).exists() for name in ("parts", "result.md", "sweep.json"))
+        return any((self.path / name).exists() for name in ("parts", "result.md", SWEEP))
 
     # Settings
 

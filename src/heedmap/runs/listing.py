@@ -6,12 +6,11 @@ from pathlib import Path
 
 from heedmap.errors import InputError
 from heedmap.runs.conclusions import read_findings
-from heedmap.runs.folder import SETTINGS, RunFolder
+from heedmap.runs.folder import SETTINGS, SWEEP, RunFolder
 from heedmap.runs.model_files import is_trained
 from heedmap.settings import RunSettings, TransformerSettings
 
 CALIBRATION, REPRODUCTION = "calibration.md", "result.md"  # each marks a folder as one
-SWEEP = "sweep.json"
 
 
 @dataclass(frozen=True)

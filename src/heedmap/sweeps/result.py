@@ -16,7 +16,7 @@ COLUMNS = {
     "data": "where its texts are",
     "model": "encoder, score and normaliser, or a transformer and its view",
     "seed": "of the weights and of the audit's draws",
-    "answer": "of the bottom line: yes, no or cannot tell",
+    "answer": "that of the bottom line",
     "key": "short name of a question",
     "question": "what is asked",
     "measure": "what the value is",

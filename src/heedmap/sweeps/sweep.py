@@ -21,7 +21,7 @@ from heedmap.papers.kit.parts import left_out, read_settings, reserved, run_fold
 from heedmap.papers.kit.render import write
 from heedmap.papers.kit.result import Result
 from heedmap.runs.audit import audit, open_audit
-from heedmap.runs.listing import SWEEP
+from heedmap.runs.folder import SWEEP, RunFolder
 from heedmap.runs.open import open_model
 from heedmap.runs.run_paths import Out
 from heedmap.runs.train import train
@@ -89,7 +89,7 @@ def sweep(
                 partial(run_one, plan=plan, corpora=corpora, folder=folder),
                 lambda run, numbers: rows.extend(numbers),
                 folder=folder,
-                is_finished=lambda run: (folder / str(run) / "report.html").exists(),
+                is_finished=partial(_is_finished, folder),
                 workers=workers,
             )
             notes = [
@@ -125,6 +125,10 @@ def run_one(run: SweepRun, *, plan: Plan, corpora: Mapping[str, Corpus], folder:
     return rows_of(run, finished)
 
 
+def _is_finished(folder: Path, run: SweepRun) -> bool:
+    return RunFolder(folder / str(run)).report.exists()
+
+
 def read_sweep(folder: Path) -> Result | None:
     """Return the result of the sweep in a folder; None where there is none, or it is not finished.
 
@@ -135,7 +139,7 @@ def read_sweep(folder: Path) -> Result | None:
         return None
     settings = read_settings(folder, SweepSettings)
     runs = settings.plan.runs
-    if missing := [run for run in runs if not (folder / str(run) / "report.html").exists()]:
+    if missing := [run for run in runs if not _is_finished(folder, run)]:
         raise InputError(
             f"{folder}: expected a finished sweep, {len(missing)} of {len(runs)} runs are not; run it again"
         )

@@ -69,11 +69,11 @@ def gathered(folder: Path) -> Iterator[None]:
     ):
         fold(folder, lambda job: is_held(jobs_folder(folder) / f"{job}.lock"))
         yield
-        fold(folder, lambda job: False)  # the command has found all of them finished
+        fold(folder)  # the command has found all of them finished
     remove(jobs_folder(folder))
 
 
-def fold(folder: Path, is_running: Callable[[str], bool]) -> None:
+def fold(folder: Path, is_running: Callable[[str], bool] = lambda job: False) -> None:
     """Add the manifests of jobs to those of the folders in which they stand."""
     for path in sorted(folder.rglob(MANIFEST)):
         Manifest(path.parent).fold(is_running)

@@ -149,7 +149,7 @@ def run_on(
     at(1, 1)
     above = Manifest.above(folder / MANIFEST)
     if above is not None:
-        fold(above.root, lambda job: False)
+        fold(above.root)
     remove(place)
 
 

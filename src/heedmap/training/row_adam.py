@@ -24,9 +24,8 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
-LARGE = (
-    8 << 20
-)  # numbers of an embedding (28,000 words of 300): dense steps of smaller ones are as fast
+# Numbers of an embedding (28,000 words of 300): dense steps of smaller ones are as fast.
+LARGE = 8 << 20
 LANES = 16  # numbers of the longest vector of a processor that torch has kernels for
 BLOCK = 20_000  # numbers of a copied block: with its moments it stays in the second cache
 MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
