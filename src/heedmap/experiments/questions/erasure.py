@@ -24,7 +24,13 @@ from heedmap.experiments.methods.readout import is_linear
 from heedmap.experiments.registry import Experiment, Intervention, Row
 from heedmap.experiments.results import Results, mean, percent
 from heedmap.experiments.text_tables import MAP_FACTS, null_where_nan, text_table
-from heedmap.measures import change_in_prediction, jensen_shannon, log_odds
+from heedmap.measures import (
+    change_in_prediction,
+    jensen_shannon,
+    log_odds,
+    resolution,
+    tied_changes,
+)
 from heedmap.models.trace import Trace
 from heedmap.settings import Renormalise
 
@@ -130,11 +136,14 @@ def _of_batch(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, " 
     model, renormalise = context.model, context.settings.renormalise
     places = _places(context, trace)
     columns = {item: place.double() for item, place in places.items()}
-    columns |= _effects(trace, without_each(model, trace, renormalise), places)
+    columns |= _effects(trace, without_each(model, trace, renormalise), places, model.precision)
     if trace.scores is not None:
         reference_mode = other_way(renormalise)
         effects = _effects(
-            trace, without_each(model, trace, reference_mode), {"top": places["top"]}
+            trace,
+            without_each(model, trace, reference_mode),
+            {"top": places["top"]},
+            model.precision,
         )
         columns |= {f"{name}_{reference_mode}": effects[name] for name in OTHERWISE}
     columns |= _by_chance(context, trace)
@@ -152,7 +161,8 @@ def _by_chance(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, "
     above, decides = [], []
     for shuffled_trace in shuffled(context, trace, "erasure_shuffled"):
         top = {"top": ranked(shuffled_trace.ranked_heatmap, shuffled_trace.mask)[:, 0]}
-        effects = _effects(shuffled_trace, without_each(model, shuffled_trace, renormalise), top)
+        without = without_each(model, shuffled_trace, renormalise)
+        effects = _effects(shuffled_trace, without, top, model.precision)
         above.append(effects["above"])
         decides.append(effects["flip_top"].masked_fill(effects["flips"] == 0, torch.nan))
     return {
@@ -167,9 +177,15 @@ def other_way(renormalise: Renormalise) -> Renormalise:
 
 
 def _effects(
-    trace: Trace, logits_without: Float[Tensor, "B T C"], places: dict[str, Int[Tensor, " B"]]
+    trace: Trace,
+    logits_without: Float[Tensor, "B T C"],
+    places: dict[str, Int[Tensor, " B"]],
+    precision: torch.dtype,
 ) -> dict[str, Float[Tensor, " B"]]:
-    """Return the columns of numbers, from the logits without each token."""
+    """Return the columns of numbers, from the logits without each token, computed in `precision`.
+
+    Tokens whose effects differ by no more than rounding tie, such as a word that is repeated.
+    """
     mask = trace.mask
     logits = trace.logits.double().unsqueeze(1).expand_as(logits_without)
     top_class = trace.predicted.unsqueeze(1).expand(mask.shape)
@@ -186,7 +202,9 @@ def _effects(
         for name, values in numbers.items()
     }
     sizes = mask.sum(-1)
-    effect, top_effect = numbers["tvd"], columns["tvd_top"].unsqueeze(1)
+    rounding = resolution(trace.logits, logits_without, precision).unsqueeze(-1)
+    effect = tied_changes(numbers["tvd"], mask, rounding)
+    top_effect = effect.gather(1, places["top"].unsqueeze(1))
     below = ((effect < top_effect) + 0.5 * (effect == top_effect)) * mask
     # Without the top one itself.
     columns["above"] = (below.sum(-1) - 0.5) / (sizes - 1).clamp(min=1)
