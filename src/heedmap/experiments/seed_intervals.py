@@ -2,6 +2,8 @@
 
 Both treat the seeds' numbers as draws from one normal distribution, and are exact for it at any number of
 seeds from two. One seed has no interval: both ends are NaN, and no comparison with NaN is true.
+Equal numbers have an interval of width 0. That is right for what no training can change, such as the weight
+of uniform attention, and too narrow for a coarse number, such as an accuracy of 1 in each of three seeds.
 """
 
 import math

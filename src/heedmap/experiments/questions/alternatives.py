@@ -120,7 +120,7 @@ def _with_candidates(context: AuditContext, best: pa.Table) -> pa.Table:
 
 def _table(
     context: AuditContext,
-    gone_best: pa.Array,
+    gone_best: pa.Array | pa.ChunkedArray,
     outcomes_by_order: Mapping[str, Outcomes],
     maps: Mapping[int, Mapping[str, Scores]],
 ) -> pa.Table:
