@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from conftest import WORDS, contents, small_corpus
@@ -17,6 +18,9 @@ from wording import refused, stopped
 
 import heedmap as hm
 from heedmap.calibration.calibrate import calibrate
+from heedmap.debates import debate as debates
+from heedmap.debates import result as debate_result
+from heedmap.debates.parts import debate_parts
 from heedmap.errors import InputError
 from heedmap.files import lock_file as locks
 from heedmap.files.lock_file import is_held, lock_file
@@ -29,6 +33,8 @@ from heedmap.training.merging import gathered
 from heedmap.training.shards import MissingJobs, Shard, ShardEnd, in_shard, jobs_folder, merging
 
 MOST_PASSES = 4
+# An audit, what trains further in its folder, and plain jobs.
+DEBATED = ("audit", "retrain", "drozdyuk")
 
 
 def in_shards(command, out, count=2):
@@ -182,6 +188,21 @@ def test_calibrate_in_shards(tmp_path):
 
     def command(out):
         calibrate(out, [corpus], seeds=1, workers=1, progress=False)
+
+    command(tmp_path / "one")
+    in_shards(command, tmp_path / "out")
+    assert contents(tmp_path / "out") == contents(tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_a_debate_in_shards(monkeypatch, tmp_path):
+    parts = debate_parts()
+    tiny = {name: replace(parts[name], quick=TINY[name]) for name in DEBATED}
+    for module in (debates, debate_result):
+        monkeypatch.setattr(module, "debate_parts", lambda: tiny)
+
+    def command(out):
+        hm.debate(frame(), out=out, workers=1, progress=False)
 
     command(tmp_path / "one")
     in_shards(command, tmp_path / "out")

@@ -100,7 +100,7 @@ add_command(app, "eraser", eraser_command, examples=(
     "heedmap eraser runs/movies --ranking attention --out predictions.jsonl",
     "heedmap eraser predictions.jsonl --data movies",
 ))  # fmt: skip
-add_command(app, "debate", with_engines(debate_command, divides=False), examples=(
+add_command(app, "debate", with_engines(debate_command), examples=(
     "heedmap debate --data reviews.csv", "heedmap debate --data reviews.csv --parts jain-wallace,pruthi",
 ))  # fmt: skip
 add_command(app, "sweep", with_engines(sweep_command), examples=(

@@ -40,11 +40,9 @@ ENGINE = inspect.Parameter(
 )
 
 
-def with_engines(
-    command: Callable[..., None], place: str = "out", divides: bool = True
-) -> Callable[..., None]:
-    """Add `--engine` to a command with the folder `place`, and `--shard` if it `divides` its jobs."""
-    added = [SHARD, ENGINE] if divides else [ENGINE]
+def with_engines(command: Callable[..., None], place: str = "out") -> Callable[..., None]:
+    """Add `--shard` and `--engine` to a command with the folder `place`."""
+    added = [SHARD, ENGINE]
 
     def run(*, shard: str | None = None, engine: str | None, **values: Any) -> None:
         folder = values.get(place)

@@ -191,7 +191,12 @@ def _run(
         )
         for name, part in parts.items()
     }
-    running = [name for name in wanted if states[name].result is None and not refusals[name]]
+    # Where shards finished a part's jobs, its numbers can be read although no process has written its pages.
+    running = [
+        name
+        for name in wanted
+        if not refusals[name] and (is_divided() or states[name].result is None)
+    ]
     for name, state in states.items():
         if state.result is None and not state.reason:
             states[name] = State(None, "still to run" if name in wanted else "left out by --parts")
