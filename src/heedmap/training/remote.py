@@ -15,7 +15,7 @@ import pickle
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial, wraps
@@ -37,6 +37,7 @@ C = TypeVar("C")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
+PROGRESS = ".progress"  # the ending of the file in which a job tells how far it is
 TELL_EVERY = 1.0  # seconds between what a job tells of its progress
 LOOK_EVERY = 0.5  # seconds between looks at what jobs tell
 TIMES_LOST = 3  # submissions of a job whose worker is lost each time
@@ -125,7 +126,7 @@ def run_on(
         for index, job in enumerate(jobs)
         if not is_finished(job)
     }
-    waiting = dict(submitted)
+    waiting, names = dict(submitted), {file_name(job): str(job) for job in jobs}
     try:
         for index, job in enumerate(jobs):
             if index not in submitted:
@@ -134,7 +135,7 @@ def run_on(
                 continue
             outcome: Any = None
             for _ in range(TIMES_LOST):
-                outcome = _awaited(waiting[index], jobs, place, len(jobs) - len(waiting))
+                outcome = _awaited(waiting[index], names, place, len(jobs) - len(waiting))
                 if not isinstance(outcome, _Lost):
                     break
                 waiting[index] = _submit(executor, work, digest, job)
@@ -168,8 +169,11 @@ class _Lost(Exception):
     """An executor has no result of a job."""
 
 
-def _awaited(future: Future, jobs: Sequence[Any], place: Path, done: int) -> Any:
-    """Return what `run_remotely` has returned, and show meanwhile how far the jobs are."""
+def _awaited(future: Future, names: Mapping[str, str], place: Path, done: int) -> Any:
+    """Return what `run_remotely` has returned, and show meanwhile how far the jobs are.
+
+    `names` are those of the jobs by those of their files. Jobs that do not run have no file of progress.
+    """
     box: SimpleQueue[Any] = SimpleQueue()
 
     def wait() -> None:
@@ -183,15 +187,16 @@ def _awaited(future: Future, jobs: Sequence[Any], place: Path, done: int) -> Any
         try:
             return box.get(timeout=LOOK_EVERY)
         except Empty:
-            told = [_told(place / f"{file_name(job)}.progress") for job in jobs]
+            told = {path.stem: _told(path) for path in place.glob(f"*{PROGRESS}")}
             running = [
-                (share, f"{job}: {text}" if text else str(job))
-                for job, (share, text) in zip(jobs, told, strict=True)
+                (share, f"{job}: {text}" if text else job)
+                for name, job in names.items()
+                for share, text in [told.get(name, (None, ""))]
                 if share is not None
             ]
             at(
                 done + sum(share for share, _ in running),
-                len(jobs),
+                len(names),
                 "; ".join(text for _, text in running),
             )
 
@@ -233,7 +238,7 @@ def run_remotely(
     `digest` is the SHA-256 of the file of the work, as the driver wrote it: no other file is unpickled.
     """
     path = Path(work)
-    progress = path.parent / f"{file_name(job)}.progress"
+    progress = path.parent / f"{file_name(job)}{PROGRESS}"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         kind, content = _run(path, digest, job, progress)
