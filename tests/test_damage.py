@@ -17,7 +17,8 @@ from wording import refused, warned
 
 from heedmap.data.load import load
 from heedmap.errors import InputError
-from heedmap.files.manifest import File, Manifest
+from heedmap.files.listing import File
+from heedmap.files.manifest import Manifest
 from heedmap.files.tables import write_table
 from heedmap.papers.drozdyuk.interventions import SCHEMA
 from heedmap.papers.jain_wallace.numbers import read

@@ -14,7 +14,8 @@ from conftest import QUICK, WORDS, contents, stamped
 from wording import refused, stopped, warned
 
 from heedmap.files import manifest
-from heedmap.files.manifest import File, Manifest
+from heedmap.files.listing import File
+from heedmap.files.manifest import Manifest
 from heedmap.files.storage import write_atomically
 from heedmap.files.table_folder import TableFolder, clear
 from heedmap.runs.audit import audit

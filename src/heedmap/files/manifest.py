@@ -12,7 +12,6 @@ temporary folder, they write, read and remove without one.
 """
 
 import hashlib
-import json
 import os
 import stat
 import warnings
@@ -20,14 +19,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, Literal
-
-from pydantic import ConfigDict, TypeAdapter
+from typing import BinaryIO
 
 from heedmap.errors import InputError
+from heedmap.files.listing import BEGINNING, SPECIAL, File, Listing, taken
 from heedmap.files.locking import is_sole_writer
 from heedmap.files.reading import open_regular, read_bytes
 from heedmap.files.storage import (
@@ -40,12 +37,9 @@ from heedmap.files.storage import (
 from heedmap.files.storage import remove as remove_unlisted
 
 MANIFEST = "manifest.json"
-BEGINNING = b'{\n "heedmap"'  # tells our manifest from those of other programs
 _OF_JOB = "manifest.{}.json"
 DEPTH = 5  # folders between a file and its manifest, at most
-_SPECIAL = "a pipe, a socket or a device"
 CHANGED = ".changed"  # ending of a file that is not as heedmap wrote it, and is in the way
-
 
 _apart: ContextVar[str | None] = ContextVar("apart", default=None)
 
@@ -62,103 +56,6 @@ def listed_apart(job: str) -> Iterator[None]:
 
 class ChangedError(InputError):
     """A file is not as heedmap wrote it."""
-
-
-@dataclass(frozen=True)
-class File:
-    """A file's size in bytes and SHA-256."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-    size: int
-    sha256: str
-
-    @classmethod
-    def of(cls, content: bytes) -> "File":
-        """Return that of a content."""
-        return cls(len(content), hashlib.sha256(content).hexdigest())
-
-    @classmethod
-    def at(cls, path: Path) -> "File | None":
-        """Return that of a regular file; None if there is none.
-
-        Raises:
-            InputError: a link, a folder, a pipe or a device is in its place, or it cannot be read.
-        """
-        try:
-            if path.is_symlink():
-                raise _taken(path, "a link")
-            with open_regular(path) as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-                return cls(os.fstat(file.fileno()).st_size, digest)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if path.is_file():
-                raise InputError(
-                    f"{path}: cannot be read ({error.strerror or error}); make it readable, or choose another "
-                    "folder"
-                ) from error
-            raise _taken(path, "a folder" if path.is_dir() else _SPECIAL) from error
-
-
-@dataclass
-class Listing:
-    """The content of a manifest; names are relative to its folder, with slashes.
-
-    `tables` is the identity of what the tables were computed from, `settings` that of the settings without the
-    places of their data. `folders` are folders in this one with manifests of their own. `replaced`: what files
-    were that are being replaced.
-    """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-    heedmap: Literal[1] = 1
-    tables: str = ""
-    settings: str = ""
-    folders: list[str] = field(default_factory=list)
-    files: dict[str, File] = field(default_factory=dict)
-    replaced: dict[str, File] = field(default_factory=dict)
-
-    def versions(self, name: str) -> list[File]:
-        """Return what a file may be: as it was written, or while it is being replaced."""
-        return [files[name] for files in (self.files, self.replaced) if name in files]
-
-    def settle(self, name: str) -> None:
-        """Forget what a file was that has been replaced."""
-        self.replaced.pop(name, None)
-
-    def below(self, names: Collection[str]) -> list[str]:
-        """Return the listed files of these names, and those in folders of these names."""
-        return [
-            file
-            for file in self.files
-            if any(file == name or file.startswith(f"{name}/") for name in names)
-        ]
-
-    def add(self, other: "Listing") -> None:
-        """Add what another one lists; where both list a file, the other is right."""
-        self.tables, self.settings = other.tables or self.tables, other.settings or self.settings
-        self.folders = sorted({*self.folders, *other.folders})
-        self.files |= other.files
-        self.replaced |= other.replaced
-
-    def without(self, other: "Listing") -> "Listing":
-        """Return what this one lists and the other does not."""
-        return Listing(
-            tables="" if self.tables == other.tables else self.tables,
-            settings="" if self.settings == other.settings else self.settings,
-            folders=[name for name in self.folders if name not in other.folders],
-            files=dict(self.files.items() - other.files.items()),
-            replaced=dict(self.replaced.items() - other.replaced.items()),
-        )
-
-    def to_json(self) -> str:
-        """Return the text of manifest.json: the same files give the same."""
-        values = {key: value for key, value in asdict(self).items() if value}
-        values["files"] = dict(sorted(values.get("files", {}).items()))
-        return json.dumps(values, indent=1) + "\n"
-
-
-_LISTING = TypeAdapter(Listing)
 
 
 class Manifest:
@@ -200,12 +97,7 @@ class Manifest:
 
     def _read(self, path: Path) -> Listing:
         try:
-            content = read_bytes(path)
-            listing = _LISTING.validate_json(content)
-            if not content.startswith(BEGINNING):
-                raise ValueError("another program's, or emptied")
-            if not all(map(_is_inside, (*listing.files, *listing.replaced, *listing.folders))):
-                raise ValueError("names outside the folder")
+            return Listing.from_json(read_bytes(path))
         except FileNotFoundError:
             return Listing()
         except (OSError, ValueError, RecursionError) as error:
@@ -213,7 +105,6 @@ class Manifest:
                 f"{path}: expected the list of the files that heedmap wrote here, cannot read it as that; "
                 "choose another folder, or delete this one yourself if it is heedmap's"
             ) from error
-        return listing
 
     def start(self) -> None:
         """Make the manifest if there is none."""
@@ -304,7 +195,7 @@ class Manifest:
             for name, file in files.items():
                 path = self.root / name
                 if (link := self._link_above(path)) is not None:
-                    raise _taken(link, "a link")
+                    raise taken(link, "a link")
                 current, versions = File.at(path), listing.versions(name)
                 listing.replaced.pop(name, None)
                 if current not in (None, file):
@@ -314,7 +205,7 @@ class Manifest:
                     elif versions:
                         _set_aside(path)
                     else:
-                        raise _taken(path, "a file")
+                        raise taken(path, "a file")
                 listing.files[name] = file
 
         self.change(add)
@@ -432,13 +323,13 @@ class Manifest:
                 files = [p for p in path.rglob("*") if not p.is_dir()] if name in whole else []
                 foreign = [p for p in files if self._name(p) not in listed]
                 if foreign:
-                    raise _taken(foreign[0], "a file")
+                    raise taken(foreign[0], "a file")
             elif stat.S_ISLNK(mode):
-                raise _taken(path, "a link")
+                raise taken(path, "a link")
             elif not stat.S_ISREG(mode):
-                raise _taken(path, _SPECIAL)
+                raise taken(path, SPECIAL)
             elif name not in listed:
-                raise _taken(path, "a file")
+                raise taken(path, "a file")
 
     def others(self, names: Collection[str]) -> list[str]:
         """Return the files in folders of these names that are not listed."""
@@ -514,12 +405,6 @@ def folder_written(path: Path) -> Iterator[Path]:
             manifest.claim(files)
 
 
-def _is_inside(name: str) -> bool:
-    path = Path(name)
-    is_plain = name == path.as_posix() and bool(path.parts) and not path.is_absolute()
-    return is_plain and ".." not in path.parts
-
-
 def _set_aside(path: Path) -> None:
     """Rename a file that is not as heedmap wrote it, and say so."""
     names = (f"{path.name}{CHANGED}{'' if i == 1 else f'-{i}'}" for i in count(1))
@@ -530,10 +415,3 @@ def _set_aside(path: Path) -> None:
     # Without a line of the caller's source: it is about the file, not the code.
     said = f"{path}: not as heedmap wrote it; kept as {target.name}"
     warnings.warn_explicit(said, UserWarning, "<heedmap>", 1)
-
-
-def _taken(path: Path, kind: str) -> InputError:
-    return InputError(
-        f"{path}: expected a place for a file of heedmap's, found {kind} that it did not write; move it away, "
-        "or choose another folder"
-    )

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from heedmap.files.manifest import File, Listing, Manifest
+from heedmap.files.listing import File, Listing
+from heedmap.files.manifest import Manifest
 from heedmap.files.reading import read_bytes
 from heedmap.files.tables import is_wide, mapped_table, parquet, read_table, row_groups
 

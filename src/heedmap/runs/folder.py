@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedmap.errors import InputError
-from heedmap.files.manifest import MANIFEST, Listing, Manifest
+from heedmap.files.listing import Listing
+from heedmap.files.manifest import MANIFEST, Manifest
 from heedmap.files.reading import read_bytes
 from heedmap.files.storage import encoded, leftovers, remove
 from heedmap.runs.comparison import differences

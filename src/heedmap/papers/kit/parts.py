@@ -23,7 +23,8 @@ import tomli_w
 from heedmap.data.corpus import Corpus
 from heedmap.errors import InputError
 from heedmap.files import manifest
-from heedmap.files.manifest import MANIFEST, ChangedError, Listing, Manifest
+from heedmap.files.listing import Listing
+from heedmap.files.manifest import MANIFEST, ChangedError, Manifest
 from heedmap.files.reading import read_bytes, read_text
 from heedmap.files.storage import leftovers, refuse_file, remove
 from heedmap.papers.kit.render import FILES
