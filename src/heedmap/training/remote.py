@@ -22,7 +22,7 @@ from functools import partial, wraps
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from heedmap.errors import InputError
 from heedmap.files.manifest import MANIFEST, Manifest
@@ -43,6 +43,7 @@ LOOK_EVERY = 0.5  # seconds between looks at what jobs tell
 TIMES_LOST = 3  # submissions of a job whose worker is lost each time
 
 
+@runtime_checkable
 class Future(Protocol):
     """What an executor returns for a submitted call."""
 
@@ -50,6 +51,7 @@ class Future(Protocol):
         """Wait for the call and return its result."""
 
 
+@runtime_checkable
 class Executor(Protocol):
     """What runs calls elsewhere: of `concurrent.futures`, of Dask, of submitit, or any other of this kind."""
 
