@@ -495,6 +495,14 @@ class AuditSettings(Settings):
         """Return whether texts are drawn one after another."""
         return self.drawn is not None or self.minutes not in (None, "all")
 
+    def refuse_drawn(self, option: str) -> None:
+        """Raise InputError if texts are drawn one after another, which this option does not go with."""
+        if self.is_drawn:
+            raise InputError(
+                f"{option}: expected an audit of all texts, got one with a budget, which draws one text after "
+                f"another; leave out {option}, or --minutes and --drawn (of a transformer give --minutes all)"
+            )
+
     def is_same_but_for_budget(self, other: "AuditSettings") -> bool:
         """Return whether two audits ask the same of each text."""
         without = dict.fromkeys(BUDGET)

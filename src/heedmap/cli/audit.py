@@ -24,6 +24,7 @@ from heedmap.settings import (
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Command, Json
 from heedmap.terminal.progress import working
+from heedmap.training.shards import is_divided
 
 if TYPE_CHECKING:
     from heedmap.runs.run import Run
@@ -79,6 +80,8 @@ def audit_command(
             "expected either --data (with --model: a classifier to audit on it; without: to train on) or "
             "--run (a trained run's folder)"
         )
+    if is_divided():
+        _check_divisible(retrain, variant, out, given)
     if variant is not None and run is None:
         raise InputError("--variant: expected --run too: the run that it was trained for")
     if run is not None and variant is None and out is not None:
@@ -126,6 +129,19 @@ def audit_command(
         _audit(trained, as_json, fail_on, retrain, overwrite=overwrite, **options)
 
 
+def _check_divisible(
+    retrain: bool, variant: str | None, out: Path | None, given: opt.Given
+) -> None:
+    """Raise InputError if an audit with these options has no parts for shards."""
+    if retrain:
+        raise InputError(
+            "--retrain: expected without --shard; give `heedmap retrain --shard` after the merge"
+        )
+    if variant is not None and out is None:
+        raise InputError("--variant: expected --out too, the folder that all shards work for")
+    AuditSettings.of(**given.of(AuditSettings)).refuse_drawn("--shard")
+
+
 def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
     options = given.of(RAW_TEXTS, TransformerSettings)
     if "classes" in options:
@@ -143,6 +159,11 @@ def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite:
 def _audit(
     run: "Run", as_json: bool, fail_on: str | None, retrain: bool = False, **options: Any
 ) -> None:
+    if is_divided():
+        from heedmap.runs.audit_shards import audit_part
+
+        with working("audit"):
+            audit_part(run, {name: options[name] for name in options if name != "overwrite"})
     if retrain:
         retrain_run(run, as_json=as_json, fail_on=fail_on, **options)
         return

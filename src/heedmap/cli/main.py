@@ -29,7 +29,7 @@ from heedmap.cli.picture import picture_command
 from heedmap.cli.report import report_command
 from heedmap.cli.reproduce import app as reproduce_app
 from heedmap.cli.retrain import RetrainCommand, retrain_command
-from heedmap.cli.shards import merge_command, with_engines
+from heedmap.cli.shards import SHARD, merge_command, with_engines
 from heedmap.cli.sweep import sweep_command
 from heedmap.cli.train import train_command
 from heedmap.errors import InputError
@@ -51,10 +51,11 @@ REMEDY = "what was to be written to files is there; give the command somewhere t
 NO_OUTPUT = f"standard output is closed; {REMEDY}"
 NO_MEMORY = "failed to map segment|cannot allocate memory|Cannot allocate memory"
 
-add_command(app, "audit", audit_command, cls=AuditCommand, examples=(
+add_command(app, "audit", with_engines(audit_command, "out", "run", added=[SHARD]), cls=AuditCommand, examples=(
     "heedmap audit --data reviews.csv",
     "heedmap audit --run runs/mine",
     "heedmap audit --model my-classifier --data reviews.csv --view rollout",
+    "heedmap audit --data reviews.csv --out runs/mine --shard 1/4",
     "heedmap audit --run runs/mine --other-seed runs/seed1 --other-seed runs/seed2",
 ))  # fmt: skip
 add_command(app, "train", train_command, examples=(

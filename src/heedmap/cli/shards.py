@@ -4,7 +4,8 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,17 +41,22 @@ ENGINE = inspect.Parameter(
 )
 
 
-def with_engines(command: Callable[..., None], place: str = "out") -> Callable[..., None]:
-    """Add `--shard` and `--engine` to a command with the folder `place`."""
-    added = [SHARD, ENGINE]
+def with_engines(
+    command: Callable[..., None],
+    *places: str,
+    added: Sequence[inspect.Parameter] = (SHARD, ENGINE),
+) -> Callable[..., None]:
+    """Add `--shard` and `--engine`, or one of them, to a command; the first of `places` given is its folder."""
+    places = places or ("out",)
 
-    def run(*, shard: str | None = None, engine: str | None, **values: Any) -> None:
-        folder = values.get(place)
+    def run(*, shard: str | None = None, engine: str | None = None, **values: Any) -> None:
+        given = (values[place] for place in places if values.get(place) is not None)
+        folder = next(given, None)
         if engine is not None:
             _run_on(engine, shard, values, command)
             return
         if shard is not None:
-            _run_shard(shard, folder, values, command, place)
+            _run_shard(shard, folder, values, command, places[0])
         elif folder is None:
             command(**values)
         else:
@@ -131,17 +137,25 @@ def _run_shard(
             "folder first"
         )
     from heedmap.training.merging import keep_command
-    from heedmap.training.shards import Shard, ShardEnd, in_shard
+    from heedmap.training.shards import Shard, ShardEnd, in_shard, jobs_folder
 
     out = Path(folder)
     try:
         with in_shard(Shard(number, count, out)):
-            keep_command(out, _without_shard(sys.argv[1:]))
             command(**values)
-    except ShardEnd as end:
+        end = None
+    except ShardEnd as shard_end:
+        end = shard_end
+    except InputError:
+        with suppress(OSError):
+            jobs_folder(out).rmdir()  # only if it is empty
+        raise
+    # Not before: the command of a shard that was refused is not the one to merge.
+    keep_command(out, _without_shard(sys.argv[1:]))
+    if end is None:
+        say(f"shard {text}: there were no jobs to divide, so that this shard wrote the result.")
+    else:
         say(f"{end}. When all shards are finished, `heedmap merge {out}` writes the result.")
-        return
-    say(f"shard {text}: there were no jobs to divide, so that this shard wrote the result.")
 
 
 def _parsed(text: str) -> tuple[int, int]:

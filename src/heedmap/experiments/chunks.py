@@ -32,6 +32,14 @@ class Chunk:
     start: int
     end: int
 
+    def __str__(self) -> str:
+        return f"texts {self.start + 1} to {self.end}"
+
+    @property
+    def size(self) -> int:
+        """Return how many texts it has."""
+        return self.end - self.start
+
     @property
     def folder(self) -> str:
         """Return the folder of its tables, in that of the audit's."""
@@ -63,7 +71,7 @@ class ChunkedContext(AuditContext):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._chunks = chunks_of(self.split)
+        self.chunks = chunks_of(self.split)
         self._in_memory: dict[int, dict[str, pa.Table]] = {}
 
     def _make(self, name: str) -> pa.Table:
@@ -74,8 +82,10 @@ class ChunkedContext(AuditContext):
             return made if read is None else read
         # Whoever asks for this table found none that is as it was written, even if its file is there.
         names = [other for other in self._chunked() if other == name or not self.done(other)]
+        sizes = [float(chunk.size) for chunk in self.chunks]
         with step(STEP):
-            self._ask(names)
+            for chunk in track(self.chunks, sizes):
+                self._ask(chunk, names)
         for chunked in names:
             if self.folder is None:
                 self._tables[chunked] = pa.concat_tables(self._parts_of(chunked))
@@ -104,23 +114,46 @@ class ChunkedContext(AuditContext):
             steps[title] = steps.get(title, 0.0) + seconds
         return steps
 
-    def _ask(self, names: Sequence[str]) -> None:
-        """Ask the questions of each chunk, and keep its tables; without a folder they stay in memory."""
-        sizes = [float(chunk.end - chunk.start) for chunk in self._chunks]
-        for chunk in track(self._chunks, sizes):
-            context = _ChunkContext(self, chunk)
-            missing = [name for name in names if not context.done(name)]
-            with in_job(f"texts {chunk.start + 1} to {chunk.end} of {len(self.split)}"):
-                plan(dict.fromkeys(missing, 1.0))
-                tables = {name: context.table(name) for name in missing}
-            if self.folder is None:
-                self._in_memory[chunk.number] = tables
+    def unfinished(self) -> list[Chunk]:
+        """Return the chunks of which tables are missing, by what the folder holds now."""
+        assert self.folder is not None
+        self.folder.refresh()
+        files = [
+            file
+            for name in self._chunked()
+            if not self.done(name)
+            for file in (f"{name}.parquet", *self._files(name))
+        ]
+        folders = {chunk: self.folder.part(chunk.folder) for chunk in self.chunks}
+        return [chunk for chunk in self.chunks if not all(map(folders[chunk].holds, files))]
+
+    def prepare(self) -> None:
+        """Make the tables of all texts that questions of chunks read."""
+        for name, experiment in self.experiments.items():
+            if experiment.before_chunks and experiment.applies(self.model, self.split):
+                self.table(name)
+
+    def ask(self, chunk: Chunk) -> None:
+        """Ask the questions of one chunk, and keep its tables in the folder."""
+        assert self.folder is not None
+        self.folder.refresh()
+        self._ask(chunk, [name for name in self._chunked() if not self.done(name)])
+
+    def _ask(self, chunk: Chunk, names: Sequence[str]) -> None:
+        """Ask the questions of a chunk, and keep its tables; without a folder they stay in memory."""
+        context = _ChunkContext(self, chunk)
+        missing = [name for name in names if not context.done(name)]
+        with in_job(f"{chunk} of {len(self.split)}"):
+            plan(dict.fromkeys(missing, 1.0))
+            tables = {name: context.table(name) for name in missing}
+        if self.folder is None:
+            self._in_memory[chunk.number] = tables
 
     def _parts_of(self, name: str) -> Iterator[pa.Table]:
         """Yield the tables of the chunks as parts of one, which have the same types and count all rows."""
-        schemas = [self._table_of(chunk, name).schema for chunk in self._chunks]
+        schemas = [self._table_of(chunk, name).schema for chunk in self.chunks]
         schema = pa.unify_schemas(schemas, promote_options="permissive")
-        for chunk in self._chunks:
+        for chunk in self.chunks:
             table = self._table_of(chunk, name)
             yield renumbered(table, "row", chunk.start).cast(
                 schema.with_metadata(schemas[0].metadata)

@@ -53,6 +53,10 @@ class TableMaker(Protocol):
     def in_chunks(self) -> bool:
         """Return whether it asks each text by itself, so that some texts can be asked without the others."""
 
+    @property
+    def before_chunks(self) -> bool:
+        """Return whether those that ask each text by itself read its table, which is of all texts."""
+
 
 class AuditContext:
     """Tables by name, computed on first use and kept in `folder` if there is one.

@@ -86,6 +86,7 @@ class Experiment:
         compares: whether it asks the same of other trainings; it is run only if there are any.
         in_chunks: whether it asks each text by itself, but for `AuditContext.sample`: of many texts it is then
             asked chunk by chunk (`heedmap.experiments.chunks`), else of all of them together.
+        before_chunks: whether questions that are asked in chunks read its table, which is of all texts.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Experiment:
     recorded: bool = False
     compares: bool = False
     in_chunks: bool = False
+    before_chunks: bool = False
 
 
 @cache

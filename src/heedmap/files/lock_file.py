@@ -66,7 +66,10 @@ def _create(path: Path, mine: str) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Written under a name of its own, then linked: nobody reads a lock without its holder.
     own = path.with_name(f"{path.name}.{uuid4().hex}")
-    own.write_text(mine, encoding="utf-8")
+    try:
+        own.write_text(mine, encoding="utf-8")
+    except FileNotFoundError:
+        return False  # another process has removed the folder, which was empty
     try:
         os.link(own, path)
     except FileExistsError:

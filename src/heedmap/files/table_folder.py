@@ -30,8 +30,15 @@ class TableFolder:
         self.root = self.folder = folder
         self.identity = identity
         self.manifest = Manifest(folder.parent)
-        tables = listed(folder)
-        self._files = {} if tables is None or tables[0] != identity else tables[1]
+        self._files: dict[str, str] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look again which files are listed, where other processes write too."""
+        tables = listed(self.root)
+        self._files.clear()
+        if tables is not None and tables[0] == self.identity:
+            self._files |= tables[1]
 
     def part(self, name: str) -> "TableFolder":
         """Return a folder in this one, for tables of some of the texts; one manifest lists both's files."""
@@ -49,7 +56,7 @@ class TableFolder:
 
     def put(self, name: str, content: bytes) -> None:
         """List a file in the manifest and write it."""
-        self._claim()
+        self.claim()
         self.manifest.write(self.folder / name, content)
         self._files[self._listed_name(name)] = File.of(content).sha256
 
@@ -75,7 +82,7 @@ class TableFolder:
 
     def keep_parts(self, name: str, parts: Iterator[pa.Table]) -> None:
         """Write a table part by part, each a group of rows; the same parts give the same bytes."""
-        self._claim()
+        self.claim()
         path = self.folder / f"{name}.parquet"
         written = self.manifest.write_stream(path, lambda file: row_groups(file, parts))
         self._files[self._listed_name(path.name)] = written.sha256
@@ -91,7 +98,9 @@ class TableFolder:
         for file in [f for f in self._files if f == listed_name or f.startswith(f"{listed_name}/")]:
             del self._files[file]
 
-    def _claim(self) -> None:
+    def claim(self) -> None:
+        """Say in the manifest that the tables are of this identity."""
+
         def take(listing: Listing) -> None:
             listing.tables = self.identity
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from heedmap.errors import InputError, KindError
 from heedmap.experiments import cost
 from heedmap.experiments.budget import BudgetContext, Clock, asked_tables
-from heedmap.experiments.chunks import ChunkedContext, takes_chunks
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.notes import far_from_default, note_texts
 from heedmap.experiments.rates import FILE as RATES
@@ -30,7 +29,6 @@ from heedmap.files.naming import kind_of
 from heedmap.files.table_folder import TableFolder
 from heedmap.keywords import split, takes
 from heedmap.models.layered import Layered
-from heedmap.runs.audit_defaults import audit_defaults, audited_split
 from heedmap.runs.audit_folder import (
     claim_audit,
     conclude,
@@ -39,7 +37,8 @@ from heedmap.runs.audit_folder import (
     write_without_texts,
 )
 from heedmap.runs.audited import Audit
-from heedmap.runs.budget import budget_facts, drawn_evidence, with_budget
+from heedmap.runs.budget import budget_facts, drawn_evidence
+from heedmap.runs.evidence import evidence_for, settings_for
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run
 from heedmap.runs.other_seed import other_seeds
@@ -95,10 +94,8 @@ def audit(
             f"expected a run or its folder, got {kind_of(run)}; {MAKE_A_RUN}; or make it with "
             "`heedmap.open_model`"
         )
-    defaults = audit_defaults(run.model, run.settings.data)
-    audit_settings = AuditSettings.of(**{**defaults, **options})
     with working("audit", progress):
-        return audit_as(run, with_budget(run, audit_settings), overwrite=overwrite)
+        return audit_as(run, settings_for(run, options), overwrite=overwrite)
 
 
 def _run_in(path: Path) -> Run:
@@ -146,19 +143,7 @@ def audit_as(
             if folder is not None:
                 folder.write_settings(settings)
         else:
-            texts = audited_split(run.corpus, audit_settings)
-            context = ChunkedContext if takes_chunks(run.model, texts) else AuditContext
-            evidence = context(
-                run.model,
-                texts,
-                audit_settings,
-                registered(),
-                tables,
-                seed_models,
-                retraining,
-                questions,
-                run.dynamics,
-            )
+            evidence = evidence_for(run, audit_settings, tables, seed_models, retraining, questions)
         trainings = dict.fromkeys([*questions][:1], training_seconds)
         result = _answer(run, settings, evidence, trainings, rates)
         if folder is not None and tables is not None:

@@ -22,7 +22,7 @@ from heedmap.training.remote import current_executor, run_on
 from heedmap.training.shards import (
     Shard,
     current_shard,
-    end_shard,
+    end_part,
     require_finished,
     run_apart,
 )
@@ -67,7 +67,7 @@ def run_jobs(
     """
     if not here and (shard := current_shard()) is not None:
         _run_part(shard, jobs, run, is_finished, workers)
-        _end_part(shard, jobs, is_finished, more)
+        end_part(shard, jobs, is_finished, more)
     if not here:
         require_finished(jobs, is_finished)
     if not here and (executor := current_executor()) is not None:
@@ -98,22 +98,6 @@ def _run_part(
         for done, job in enumerate(track(unfinished), 1):
             _run_here(job, work)
             log_line(f"{job} ({done} of {len(unfinished)})")
-
-
-def _end_part(
-    shard: Shard, jobs: Sequence[C], is_finished: Callable[[C], bool], more: bool
-) -> None:
-    """Note what a shard has done; return if all jobs are finished that the next ones need."""
-    unfinished = sum(not is_finished(job) for job in jobs)
-    text = f"its {len(shard.part(jobs))} of {len(jobs)} jobs are finished"
-    if unfinished:
-        text += f", {unfinished} of other shards are not"
-    if more and unfinished:
-        text += "; when they are, give the command of each shard again: further jobs need them"
-    shard.ends.append(text)
-    if unfinished or not more:
-        end_shard()
-    shard.lock()
 
 
 def _run_here(job: C, run: Work[C, R]) -> R:

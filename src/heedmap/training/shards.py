@@ -136,6 +136,26 @@ def end_shard(text: str = "") -> None:
         raise ShardEnd(f"{shard}: {'; '.join(ends)}")
 
 
+def end_part(
+    shard: Shard, jobs: Sequence[C], is_finished: Callable[[C], bool], more: bool = False
+) -> None:
+    """Note what a shard has done; return if all jobs are finished that the next ones need.
+
+    Raises:
+        ShardEnd: some are not, or there are no next ones.
+    """
+    unfinished = sum(not is_finished(job) for job in jobs)
+    text = f"its {len(shard.part(jobs))} of {len(jobs)} jobs are finished"
+    if unfinished:
+        text += f", {unfinished} of other shards are not"
+    if more and unfinished:
+        text += "; when they are, give the command of each shard again: further jobs need them"
+    shard.ends.append(text)
+    if unfinished or not more:
+        end_shard()
+    shard.lock()
+
+
 @contextmanager
 def independent() -> Iterator[None]:
     """Where a shard ends within the block, go on after it: other jobs do not need the block's."""

@@ -289,4 +289,5 @@ INTEGRATED_GRADIENTS_EXPERIMENT = Experiment(
     place=40,
     cost=_integrated_cost,
     heat_maps=_importances("integrated_gradients", "integrated gradients"),
+    before_chunks=True,
 )
