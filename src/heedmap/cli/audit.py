@@ -56,6 +56,7 @@ def audit_command(
         ),
     ] = False,
     variant: opt.Variant = None,
+    device: opt.Device = None,
     fail_on: Annotated[
         str | None,
         typer.Option(
@@ -98,7 +99,7 @@ def audit_command(
         with working("opening the run"):
             from heedmap.runs.open import open_run
 
-            opened = open_run(run, variant=variant)
+            opened = open_run(run, variant=variant, device=device)
         if variant is not None:
             from heedmap.runs.variant_folder import folder_of, keep_variant
 
@@ -113,9 +114,13 @@ def audit_command(
         )
         if retrain:
             raise InputError("--retrain: not an option of --model, which comes trained; leave out")
-        opened = _open(model, Path(str(data)), given, out, overwrite)
+        opened = _open(model, Path(str(data)), given, out, overwrite, device)
         _audit(opened, as_json, fail_on, overwrite=overwrite, **options)
     else:
+        if device is not None:
+            raise InputError(
+                "--device: not an option of a model that is trained here, on the CPU; leave out"
+            )
         for seed_folder in options.get("other_seed", ()):  # before the training
             RunFolder(Path(seed_folder)).settings()
         given.allow(
@@ -142,7 +147,14 @@ def _check_divisible(
     AuditSettings.of(**given.of(AuditSettings)).refuse_drawn("--shard")
 
 
-def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
+def _open(
+    model: str,
+    data: Path,
+    given: opt.Given,
+    out: Path | None,
+    overwrite: bool,
+    device: str | None,
+) -> "Run":
     options = given.of(RAW_TEXTS, TransformerSettings)
     if "classes" in options:
         options["classes"] = tuple(options["classes"].split(","))
@@ -153,7 +165,9 @@ def _open(model: str, data: Path, given: opt.Given, out: Path | None, overwrite:
     with working("opening the model"):
         from heedmap.runs.open import open_model
 
-        return open_model(model, str(data), out=place, overwrite=overwrite, **options)
+        return open_model(
+            model, str(data), out=place, overwrite=overwrite, device=device, **options
+        )
 
 
 def _audit(

@@ -29,6 +29,7 @@ def check_command(
             **opt.one_of("float32", "bfloat16", "float16"),
         ),
     ] = "float32",
+    device: opt.Device = None,
     as_json: Json = False,
 ) -> None:
     """Verify a classifier: is its attention read and replaced exactly?"""
@@ -36,7 +37,7 @@ def check_command(
         from heedmap.huggingface.loading import load_classifier
         from heedmap.huggingface.verification import verify
 
-        result = verify(*load_classifier(model, dtype))
+        result = verify(*load_classifier(model, dtype, device))
     if as_json:
         print_json({"model": model, **asdict(result), "passes": result.refusal is None})
     else:

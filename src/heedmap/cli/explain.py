@@ -53,6 +53,7 @@ def explain_command(
     ] = None,
     *,
     variant: opt.Variant = None,
+    device: opt.Device = None,
     given: opt.Given,
     form: Annotated[
         str | None, typer.Option("--format", help=FORMAT, **opt.one_of("text", "csv", "json"))
@@ -72,12 +73,12 @@ def explain_command(
             raise InputError(
                 f"--{data_options[0]}: an option of --data; name the file with --data too"
             )
-        _one(source, variant, text, query, form)
+        _one(source, variant, device, text, query, form)
         return
     if text is not None or query is not None:
         surplus = "--query; name its column with --query-column" if text is None else "a text"
         raise InputError(f"--data: expected no text beside the file of texts, got {surplus}")
-    keys, explanations = _each(source, variant, data, {**columns, **given.values})
+    keys, explanations = _each(source, variant, device, data, {**columns, **given.values})
     if form == "json":
         print_json(
             [
@@ -92,7 +93,12 @@ def explain_command(
 
 
 def _one(
-    source: str, variant: str | None, text: str | None, query: str | None, form: str | None
+    source: str,
+    variant: str | None,
+    device: str | None,
+    text: str | None,
+    query: str | None,
+    form: str | None,
 ) -> None:
     if text is None and Path(source).suffix in SUFFIXES:
         raise InputError(
@@ -112,7 +118,9 @@ def _one(
         from heedmap.report.explanation import Explanations
         from heedmap.runs.explain import explain
 
-        explanation = explain(source, read(text), query=query and in_utf8(query), variant=variant)
+        explanation = explain(
+            source, read(text), query=query and in_utf8(query), variant=variant, device=device
+        )
     if form == "json":
         print_json(explanation.to_dict())
     elif form == "csv":
@@ -122,7 +130,11 @@ def _one(
 
 
 def _each(
-    source: str, variant: str | None, data: Path, options: Mapping[str, str | None]
+    source: str,
+    variant: str | None,
+    device: str | None,
+    data: Path,
+    options: Mapping[str, str | None],
 ) -> "tuple[list[str], Explanations]":
     """Explain the texts of a file; returns their keys too."""
     with working("reading the model and the texts"):
@@ -136,9 +148,9 @@ def _each(
             total = len(texts.texts) + texts.left_out.total()
             remark(f"{data}: {texts.left_out.total()} of {total} rows are empty: left out")
         if texts.queries is None:
-            return texts.keys, explain(source, texts.texts, variant=variant)
+            return texts.keys, explain(source, texts.texts, variant=variant, device=device)
         pairs = [*zip(texts.texts, texts.queries, strict=True)]
-        return texts.keys, explain(source, pairs, variant=variant)
+        return texts.keys, explain(source, pairs, variant=variant, device=device)
 
 
 def _print_csv(explanations: "Explanations", keys: list[str]) -> None:

@@ -23,6 +23,7 @@ def picture_command(
     ] = None,
     query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
     variant: opt.Variant = None,
+    device: opt.Device = None,
     layer: Annotated[
         int | None,
         typer.Option(
@@ -60,7 +61,7 @@ def picture_command(
     from heedmap.runs.explain import opened
     from heedmap.runs.explained import explained
 
-    place, settings, model = opened(source, variant)
+    place, settings, model = opened(source, variant, device)
     path = (
         out
         or Path("runs") / "pictures" / f"{_name(str(place), text, query, layer, seed or 0)}.html"

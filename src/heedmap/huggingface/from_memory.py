@@ -26,6 +26,7 @@ from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import roundings
 from heedmap.huggingface.model_adapter import evaluating
 from heedmap.huggingface.opening import open_classifier
+from heedmap.huggingface.placement import device_of
 from heedmap.huggingface.refusals import first_line
 from heedmap.huggingface.sample_texts import SENTENCES
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
@@ -73,9 +74,11 @@ def _is_part(value: object) -> bool:
 
 
 def open_loaded(
-    source: object, options: Mapping[str, Any]
+    source: object, options: Mapping[str, Any], device: str | None = None
 ) -> tuple[TransformerClassifier, TransformerSettings] | None:
     """Open a copy of a loaded classifier, with the options of `TransformerSettings`; None for what is none.
+
+    Without a device, the copy runs where the user's own model is.
 
     Raises:
         KindError: as `loaded_parts`.
@@ -83,10 +86,11 @@ def open_loaded(
     """
     if (parts := loaded_parts(source)) is None:
         return None
+    device = copy_device(parts[0]) if device is None else device
     with saved(*parts) as folder:
         settings = TransformerSettings.of(source=MODEL_IN_MEMORY, **options)
         try:
-            model, settings = open_classifier(settings, folder)
+            model, settings = open_classifier(settings, folder, device)
         except InputError as error:
             said = str(error).replace(f"the folder {folder}", WHAT).replace(str(folder), WHAT)
             raise InputError(said) from error
@@ -94,6 +98,16 @@ def open_loaded(
     settings = settings.model_copy(update={"source": MODEL_IN_MEMORY + settings.weights[:16]})
     model.settings = settings
     return model, settings
+
+
+def copy_device(model: PreTrainedModel) -> str | None:
+    """Return where the copy of a model in memory runs: on the model's device, of which the CPU needs no name.
+
+    Raises:
+        InputError: the model is on several devices.
+    """
+    name = device_of(model)
+    return None if name == "cpu" else name
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from heedmap.huggingface.classification_head import check_head
 from heedmap.huggingface.classification_head import untrained as untrained_head
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.padding import declare_in_batches
+from heedmap.huggingface.placement import device_named, placed
 from heedmap.huggingface.refusals import first_line, no_config, no_weights
 from heedmap.huggingface.tokenization import Place, agree_on_padding, check_padding, tokenizer_at
 from heedmap.terminal.output import remark
@@ -48,7 +49,7 @@ _Mismatch = tuple[str, Sequence[int], Sequence[int]]  # a weight's name, its sha
 
 
 def load_classifier(
-    source: object, dtype: str = "float32"
+    source: object, dtype: str = "float32", device: str | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a trained classifier, frozen and in eval mode, and its tokenizer.
 
@@ -59,11 +60,14 @@ def load_classifier(
         source: A folder as `save_pretrained` writes it, or a name on the Hub (HF_HUB_OFFLINE=1: its cache);
             what is no string and no path is refused.
         dtype: float32, float16 or bfloat16.
+        device: cpu, cuda or cuda:N; None: the CPU, and no line says so.
 
     Raises:
-        InputError: No such folder or name; no model in it; no trained classification head; no fast
+        InputError: No such device, folder or name; no model in it; no trained classification head; no fast
             tokenizer; weights damaged or pickled; a model that scores a number or several labels at once.
     """
+    if device is not None:
+        device_named(device)  # what is not there is said before any weights are read
     place, config = _open(source, dtype)
     check_head(config_of(place), place.what)
     check_class_numbers(place)
@@ -86,7 +90,7 @@ def load_classifier(
     tokenizer = tokenizer_at(place)
     check_padding(place, model, tokenizer)
     declare_in_batches(model)
-    return frozen(model), tokenizer
+    return placed(frozen(model), device), tokenizer
 
 
 def outputs_of(source: object) -> list[str]:

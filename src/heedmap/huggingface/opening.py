@@ -34,14 +34,14 @@ _TWO_ENDS = "hold the model's own end-of-text token"
 
 
 def open_classifier(
-    settings: TransformerSettings, folder: Path | None = None
+    settings: TransformerSettings, folder: Path | None = None, device: str | None = None
 ) -> tuple[TransformerClassifier, TransformerSettings]:
-    """Load the model of the settings (from `folder`, if the run has its own), and hash its weights.
+    """Load the model of the settings (from `folder`, if the run has its own) on a device; hash its weights.
 
     Raises:
         InputError: it cannot be loaded, or fails the verification.
     """
-    model, tokenizer = load_classifier(folder or settings.source, settings.dtype)
+    model, tokenizer = load_classifier(folder or settings.source, settings.dtype, device)
     _check_verified(model, tokenizer)
     names = class_names(model.config.id2label, settings.source)
     settings = settings.model_copy(update={"weights": fingerprint(model)})
@@ -196,6 +196,7 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
     return {
         "architecture": type(model.model).__name__,
         "entered": model.adapter.kind,
+        "device": str(model.model.device),
         "layers": len(model.calls),
         "heads": model.heads,
         "parameters": sum(p.numel() for p in model.model.parameters()),

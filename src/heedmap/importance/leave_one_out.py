@@ -54,7 +54,8 @@ def logits_without_each(
     ):
         return _reuse(model, batch, None).squeeze(0)
     lists = reread_without_each(model, texts, deletion)
-    return torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)
+    logits = torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)
+    return logits.to(batch.mask.device)
 
 
 def logits_without_each_under(
@@ -72,7 +73,7 @@ def logits_without_each_under(
     """
     if isinstance(model, AttentionClassifier) and _is_reusable(model, batch, deletion):
         return _reuse(model, batch, attention.squeeze(2))
-    return reread_under(model, trace, texts, attention, deletion)
+    return reread_under(model, trace, texts, attention, deletion).to(attention.device)
 
 
 def _is_reusable(model: AttentionClassifier, batch: Batch, deletion: str) -> bool:

@@ -73,24 +73,28 @@ def _outcome(check: "Check") -> str:
     return "passes" if check.passed else "FAILS"
 
 
-def check(model: Union[str, Path, "Loaded"], *, dtype: str = "float32") -> Verification:
+def check(
+    model: Union[str, Path, "Loaded"], *, dtype: str = "float32", device: str | None = None
+) -> Verification:
     """Verify that a classifier's attention is read and replaced exactly, as `heedmap check` does.
 
     Args:
         model: a Hugging Face classifier: its folder, its name on the Hub, or (model, tokenizer) or a text
             classification pipeline, which stay as they are.
         dtype: of the weights: float32, float16 or bfloat16.
+        device: cpu, cuda or cuda:N [cpu; that of a model in memory].
 
     Raises:
         InputError: it cannot be loaded. A model that is loaded and fails is a result.
         TypeError: a model of another kind.
     """
-    from heedmap.huggingface.from_memory import WHAT, loaded_parts, saved
+    from heedmap.huggingface.from_memory import WHAT, copy_device, loaded_parts, saved
     from heedmap.huggingface.loading import load_classifier
     from heedmap.huggingface.verification import verify
 
     if (parts := loaded_parts(model)) is not None:
+        place = copy_device(parts[0]) if device is None else device
         with saved(*parts) as folder:
-            return Verification(WHAT, verify(*load_classifier(folder, dtype)))
+            return Verification(WHAT, verify(*load_classifier(folder, dtype, place)))
     name = name_of(model, MODEL)
-    return Verification(name, verify(*load_classifier(name, dtype)))
+    return Verification(name, verify(*load_classifier(name, dtype, device)))

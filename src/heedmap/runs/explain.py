@@ -30,16 +30,33 @@ IN_MEMORY = "a model in memory"
 
 @overload  # a text is a sequence of texts too, but the first signature that fits counts
 def explain(  # type: ignore[overload-overlap]
-    source: Source, text: str, *, query: str | None = None, variant: str | None = None
+    source: Source,
+    text: str,
+    *,
+    query: str | None = None,
+    variant: str | None = None,
+    device: str | None = None,
 ) -> Explanation: ...
 @overload
-def explain(source: Source, text: Texts, *, variant: str | None = None) -> Explanations: ...
+def explain(
+    source: Source, text: Texts, *, variant: str | None = None, device: str | None = None
+) -> Explanations: ...
 @overload
 def explain(
-    source: Source, text: str | Texts, *, query: str | None = None, variant: str | None = None
+    source: Source,
+    text: str | Texts,
+    *,
+    query: str | None = None,
+    variant: str | None = None,
+    device: str | None = None,
 ) -> Explanation | Explanations: ...
 def explain(
-    source: Source, text: str | Texts, *, query: str | None = None, variant: str | None = None
+    source: Source,
+    text: str | Texts,
+    *,
+    query: str | None = None,
+    variant: str | None = None,
+    device: str | None = None,
 ) -> Explanation | Explanations:
     """Explain the answer to a text, or to each of many, and put its heat map on trial.
 
@@ -63,6 +80,8 @@ def explain(
         query: the question or hypothesis that a model of pairs reads the one text given.
         variant: the name of a model that `heedmap.retrain` trained in a run's folder, to be asked instead (see
             `heedmap.open_run`).
+        device: on which a transformer that is opened here runs: cpu, cuda or cuda:N [cpu; that of a model in
+            memory].
 
     Raises:
         InputError: a text without a word, a query that is missing or not read, no finished run and no
@@ -70,11 +89,13 @@ def explain(
         TypeError: no run and no model, or a text that is no string.
     """
     check_input(text, query)  # before anything is opened
-    place, settings, model = _opened(source, variant)
+    place, settings, model = _opened(source, variant, device)
     return explain_input(place, settings, model, text, query)
 
 
-def _opened(source: Source, variant: str | None) -> tuple[Path, RunSettings, Model]:
+def _opened(
+    source: Source, variant: str | None, device: str | None
+) -> tuple[Path, RunSettings, Model]:
     """Return a source's folder or name, its settings and its model."""
     if variant is not None and not isinstance(source, str | Path):
         raise InputError(
@@ -82,17 +103,23 @@ def _opened(source: Source, variant: str | None) -> tuple[Path, RunSettings, Mod
             "with heedmap.open_run(FOLDER, variant=...) and explain that"
         )
     if isinstance(source, Run):
+        if device is not None:
+            raise InputError(
+                f"device = {device!r}: expected no device for a run that is open; give it to what opens the run"
+            )
         return source.folder or Path(source.name), source.current_settings(), source.model
     if not isinstance(source, str | Path):
         from heedmap.huggingface.from_memory import open_loaded
 
-        if (opened_model := open_loaded(source, {})) is not None:
+        if (opened_model := open_loaded(source, {}, device)) is not None:
             model, settings_of_model = opened_model
             return Path(IN_MEMORY), _settings_of(settings_of_model), model
-    return opened(name_of(source, MODEL), variant)
+    return opened(name_of(source, MODEL), variant, device)
 
 
-def opened(name: str, variant: str | None = None) -> tuple[Path, RunSettings, Model]:
+def opened(
+    name: str, variant: str | None = None, device: str | None = None
+) -> tuple[Path, RunSettings, Model]:
     """Open the model of a run's folder, or of its variant, or a Hugging Face classifier, without texts.
 
     Returns:
@@ -102,11 +129,11 @@ def opened(name: str, variant: str | None = None) -> tuple[Path, RunSettings, Mo
         InputError: no finished run and no classifier there, or no such variant of a run.
     """
     if variant is not None:
-        run = open_run(name, variant=variant)
+        run = open_run(name, variant=variant, device=device)
         return folder_of(Path(name), variant), run.settings, run.model
     folder = RunFolder(name)
     if folder.is_begun():
-        return (Path(name), *model_in(folder))
+        return (Path(name), *model_in(folder, device))
     if folder.path.is_dir() and not (folder.path / "config.json").exists():
         raise InputError(
             f"{name}: expected a run's folder (settings.toml) or a Hugging Face classifier's "
@@ -114,7 +141,7 @@ def opened(name: str, variant: str | None = None) -> tuple[Path, RunSettings, Mo
         )
     from heedmap.huggingface.opening import open_classifier
 
-    model, settings = open_classifier(TransformerSettings.of(source=name))
+    model, settings = open_classifier(TransformerSettings.of(source=name), device=device)
     return Path(name), _settings_of(settings), model
 
 

@@ -21,6 +21,7 @@ from heedmap.runs.stored_models import (
     another_model,
     attention_model,
     changed,
+    check_on_cpu,
     check_trained,
     existing_model,
     fine_tuned_model,
@@ -39,26 +40,28 @@ if TYPE_CHECKING:
     from heedmap.huggingface.from_memory import Loaded
 
 
-def open_run(folder: str | Path, *, variant: str | None = None) -> Run:
+def open_run(folder: str | Path, *, variant: str | None = None, device: str | None = None) -> Run:
     """Open a finished run from its folder; the corpus is read again from its source.
 
     Args:
         folder: of the run.
         variant: the name of a model that `heedmap.retrain` trained there (`heedmap list FOLDER` shows the
             names), to be opened instead, without a folder.
+        device: on which a transformer runs: cpu, cuda or cuda:N [cpu].
 
     Raises:
-        InputError: no run there, not fully trained, damaged, or its corpus or its model has changed; no such
-            variant, or one that is no run by itself.
+        InputError: no such device, no run there, not fully trained, damaged, or its corpus or its model has
+            changed; no such variant, or one that is no run by itself.
     """
     run_folder = RunFolder(folder)
     settings = run_folder.settings(moved=True)
     if not isinstance(settings.model, TransformerSettings):
+        check_on_cpu(device)
         run = open_own(run_folder, settings)
     elif settings.train is not None:
-        run = open_fine_tuned(run_folder, settings)
+        run = open_fine_tuned(run_folder, settings, device=device)
     else:
-        run = _open_existing(run_folder, settings)
+        run = _open_existing(run_folder, settings, device)
     run_folder.check_unchanged(settings)
     if variant is None:
         return run
@@ -76,6 +79,7 @@ def open_model(
     out: Out | None = None,
     overwrite: bool = False,
     progress: bool = True,
+    device: str | None = None,
     **settings: Any,
 ) -> Run:
     """Open a Hugging Face sequence classifier and the texts to put it on trial with: a run to `heedmap.audit`.
@@ -91,6 +95,7 @@ def open_model(
         out: a run folder to keep the run in.
         overwrite: replace a different run in `out` instead of refusing.
         progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
+        device: on which the model runs: cpu, cuda or cuda:N [cpu; that of a model in memory].
 
     Raises:
         InputError: what was expected, what came and what to do.
@@ -114,12 +119,12 @@ def open_model(
         **{"max_tokens": UNLIMITED_WORDS, **text_options},
     )
     with working("opening the model", progress, share=0.0):
-        loaded = open_loaded(source, model_options)
+        loaded = open_loaded(source, model_options, device)
         if loaded is None:
             path_settings = TransformerSettings.of(source=name_of(source, MODEL), **model_options)
             # The texts come first: what is wrong with them is said before any weights are loaded.
             texts = load_corpus(data_settings, outputs_of(path_settings.source), in_memory)
-            loaded = opening.open_classifier(path_settings)
+            loaded = opening.open_classifier(path_settings, device=device)
         else:
             texts = load_corpus(data_settings, loaded[0].classes, in_memory)
         model, model_settings = loaded
@@ -162,7 +167,12 @@ def open_own(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = N
     return own_run(settings, corpus, model, trained, folder.path)
 
 
-def open_fine_tuned(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = None) -> Run:
+def open_fine_tuned(
+    folder: RunFolder,
+    settings: RunSettings,
+    corpus: Corpus | None = None,
+    device: str | None = None,
+) -> Run:
     """Open the run of a transformer fine-tuned in a folder; `corpus` if it is loaded already.
 
     Raises:
@@ -170,16 +180,16 @@ def open_fine_tuned(folder: RunFolder, settings: RunSettings, corpus: Corpus | N
     """
     check_trained(folder, settings)
     corpus = corpus or _corpus(folder, settings)
-    model, trained = fine_tuned_model(folder, settings)
+    model, trained = fine_tuned_model(folder, settings, device)
     if model.classes != corpus.classes:
         raise another_model(folder, settings)
     return fine_tuned_run(settings, corpus, model, trained, folder.path)
 
 
-def _open_existing(folder: RunFolder, settings: RunSettings) -> Run:
+def _open_existing(folder: RunFolder, settings: RunSettings, device: str | None) -> Run:
     from heedmap.huggingface import opening
 
-    model = existing_model(folder, settings)
+    model = existing_model(folder, settings, device)
     corpus = opening.corpus_for(model, settings.data, folder.kept_texts())
     if corpus.fingerprint() != settings.fingerprint:
         raise changed(folder, settings.data.source)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
 
-def model_in(folder: RunFolder) -> tuple[RunSettings, Model]:
+def model_in(folder: RunFolder, device: str | None = None) -> tuple[RunSettings, Model]:
     """Read settings and model of a finished run, without its texts.
 
     Raises:
@@ -29,13 +29,22 @@ def model_in(folder: RunFolder) -> tuple[RunSettings, Model]:
     settings = folder.settings(moved=True)
     model: Model
     if not isinstance(settings.model, TransformerSettings):
+        check_on_cpu(device)
         model, _ = attention_model(folder, settings)
     elif settings.train is not None:
-        model, _ = fine_tuned_model(folder, settings)
+        model, _ = fine_tuned_model(folder, settings, device)
     else:
-        model = existing_model(folder, settings)
+        model = existing_model(folder, settings, device)
     folder.check_unchanged(settings)
     return settings, model
+
+
+def check_on_cpu(device: str | None) -> None:
+    """Raise InputError if a model of heedmap's own is to run elsewhere than on the CPU."""
+    if device not in (None, "cpu"):
+        raise InputError(
+            f"device {device!r}: expected cpu, on which models of heedmap's own run; leave out"
+        )
 
 
 def attention_model(
@@ -73,7 +82,7 @@ def attention_model(
 
 
 def fine_tuned_model(
-    folder: RunFolder, settings: RunSettings
+    folder: RunFolder, settings: RunSettings, device: str | None = None
 ) -> "tuple[TransformerClassifier, Trained]":
     """Read a transformer that was fine-tuned in a folder, and how it was trained.
 
@@ -85,7 +94,7 @@ def fine_tuned_model(
     assert isinstance(settings.model, TransformerSettings)
     check_trained(folder, settings)
     check_model(folder)  # by their hashes, before transformers reads the files
-    model, opened_settings = opening.open_classifier(settings.model, folder.model)
+    model, opened_settings = opening.open_classifier(settings.model, folder.model, device)
     trained, stored_identity = read_training(folder)
     expected = model_identity(settings, settings.model.weights, model.classes)
     if opened_settings.weights != settings.model.weights or stored_identity != expected:
@@ -103,7 +112,9 @@ def another_model(folder: RunFolder, settings: RunSettings) -> InputError:
     )
 
 
-def existing_model(folder: RunFolder, settings: RunSettings) -> "TransformerClassifier":
+def existing_model(
+    folder: RunFolder, settings: RunSettings, device: str | None = None
+) -> "TransformerClassifier":
     """Open the transformer that a run was made with, which was trained elsewhere.
 
     Raises:
@@ -113,7 +124,7 @@ def existing_model(folder: RunFolder, settings: RunSettings) -> "TransformerClas
 
     assert isinstance(settings.model, TransformerSettings)
     saved = folder.model if settings.model.in_memory else None
-    model, opened_settings = opening.open_classifier(settings.model, saved)
+    model, opened_settings = opening.open_classifier(settings.model, saved, device)
     if settings.model.weights and opened_settings.weights != settings.model.weights:
         raise changed(folder, settings.model.source)
     return model

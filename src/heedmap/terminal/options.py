@@ -190,6 +190,14 @@ RunFolder = Annotated[
     Path | None,
     typer.Option("--run", help="Audit a trained run instead of --data."),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        help="Device that a transformer runs on: cpu, cuda, or cuda:1 for the second GPU. [cpu]",
+        show_default=False,
+    ),
+]
 Variant = Annotated[
     str | None,
     typer.Option(

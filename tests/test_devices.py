@@ -1,0 +1,130 @@
+"""Where a transformer runs: on the device asked for, or where its user put it, with nothing made elsewhere."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import watched
+from making import evidence_of
+from second_device import SECOND, second_device
+from tiny_transformers import TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
+from wording import refused
+
+import heedmap as hm
+from heedmap.huggingface.from_memory import copy_device
+from heedmap.huggingface.placement import device_named
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
+from heedmap.runs.stored_models import check_on_cpu
+from heedmap.settings import TransformerSettings
+
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}
+QUICK = ("instances", "gradient", "leave_one_out", "integrated_gradients", "permutation", "heads")
+OTHERS = (
+    "highlights", "importance_mass", "baselines", "agreement", "opposing_mass", "erasure", "decision_flips",
+    "class_erasure", "eraser", "adversary", "smallest_change", "scan", "head_mixture", "better_maps",
+)  # fmt: skip
+
+
+def elsewhere(architecture, **settings):
+    """A tiny classifier whose weights are on the second device."""
+    model = tiny_model(architecture).to(SECOND)
+    wanted = TransformerSettings(source=architecture, **settings)
+    return TransformerClassifier(model, tiny_tokenizer(architecture), wanted, ["c0", "c1"])
+
+
+def same(found, expected):
+    """Assert that two tables, or parts of them, hold the same numbers up to rounding."""
+    if isinstance(expected, dict | list):
+        assert len(found) == len(expected)
+        for key in expected if isinstance(expected, dict) else range(len(expected)):
+            same(found[key], expected[key])
+    elif isinstance(expected, float):
+        np.testing.assert_allclose(found, expected, **CLOSE)
+    else:
+        assert found == expected
+
+
+def check_questions(architecture, questions, **settings):
+    texts = [*TEXTS, ["a", " great", " plot"]]
+    model = tiny_classifier(architecture, **settings)
+    expected = evidence_of(model, texts)
+    tables = {name: expected.table(name) for name in questions}
+    tiny_model(architecture)  # made once, here
+    with second_device():
+        evidence = evidence_of(elsewhere(architecture, **settings), texts)
+        for name in questions:
+            same(evidence.table(name).to_pydict(), tables[name].to_pydict())
+
+
+def test_the_second_device_refuses_what_a_gpu_refuses():
+    with second_device():
+        there = torch.arange(3.0).to(SECOND)
+        assert (there.device, (there + 1).cpu().tolist()) == (SECOND, [1.0, 2.0, 3.0])
+        with pytest.raises(RuntimeError, match="one device"):
+            there + torch.ones(3)
+        with pytest.raises(RuntimeError, match="numpy"):
+            there.numpy()
+
+
+@pytest.mark.parametrize("architecture", ["bert", "gpt2"])
+def test_questions_make_no_tensor_on_another_device_than_the_models(architecture):
+    check_questions(architecture, QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("architecture", "settings"),
+    [("bert", {}), ("bert", {"view": "rollout"}), ("bert", {"view": "effective", "head": 1}), ("llama", {}),
+     ("bart", {"view": "received"}), ("distilbert", {"view": "gradient", "layer": 0})],
+)  # fmt: skip
+def test_no_question_makes_one(architecture, settings):
+    check_questions(architecture, (*QUICK, *OTHERS), **settings)
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:7", "mps", "tpu", ""])
+def test_a_device_that_is_not_there_is_refused_with_what_is(name, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with refused(repr(name), "cpu"):
+        device_named(name)
+
+
+def test_a_gpu_is_named_with_or_without_its_number(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [str(device_named(name)) for name in ("cpu", "cuda", "cuda:1")] == [
+        "cpu",
+        "cuda:0",
+        "cuda:1",
+    ]
+    with refused("'cuda:2'", "cpu", "cuda:0", "cuda:1"):
+        device_named("cuda:2")
+
+
+def test_a_copy_runs_where_the_users_own_model_is():
+    model = tiny_model("bert")
+    assert copy_device(model) is None  # the CPU, where it is loaded
+    with second_device():
+        model.to(SECOND)
+        assert copy_device(model) == str(SECOND)
+        model.classifier.to("cpu")
+        with refused("one device", "cpu", SECOND, "device="):
+            copy_device(model)
+
+
+def test_the_device_is_said_and_kept_among_the_facts():
+    said, texts = [], ["a great film.", "a bad plot."]
+    loaded = (tiny_model("bert"), tiny_tokenizer("bert"))
+    with watched(note=said.append):
+        run = hm.open_model(loaded, texts, labels=["class0", "class1"], device="cpu")
+    assert said == ["running on cpu"]
+    assert run.facts["device"] == "cpu"
+    with refused("'cuda:9'", "cpu"):
+        hm.open_model(loaded, ["a great film."], device="cuda:9")
+    with refused("'cuda:9'", "run that is open"):
+        hm.explain(run, "a film", device="cuda:9")
+
+
+def test_models_of_our_own_run_on_the_cpu(heedmap):
+    with refused("'cuda'", "cpu"):
+        check_on_cpu("cuda")
+    check_on_cpu("cpu")
+    done = heedmap("audit", "--data", "reviews", "--device", "cpu")
+    assert (done.code, done.err.count("\n")) == (2, 1)
