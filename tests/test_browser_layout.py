@@ -57,6 +57,28 @@ def test_the_texts_begin_within_the_second_screen(opened, classes):
     assert top < 1600
 
 
+def test_on_a_phone_no_names_of_an_axis_overlap_and_a_cut_text_ends_in_dots(opened):
+    page = opened(real_audit(2), width=390, height=844)
+    page.locator("#figure-plausible-faithful svg").wait_for()
+    axes = page.evaluate(
+        "() => [...document.querySelectorAll('.chart .role-axis-label')].map((axis) =>"
+        " [...axis.querySelectorAll('text')].filter((t) => t.getAttribute('opacity') !== '0').map((t) => {"
+        " const { left, right, top, bottom } = t.getBoundingClientRect();"
+        " return [t.textContent, left, right, top, bottom]; }))"
+    )
+    assert len(axes) > 20
+    for axis in axes:
+        for i, (name, left, right, top, bottom) in enumerate(axis):
+            for other, start, end, high, low in axis[:i]:
+                assert min(right, end) <= max(left, start) or min(bottom, low) <= max(top, high), (
+                    f"{name} overlaps {other}"
+                )
+    text = page.locator(".table .body .line .of-text").first
+    text.scroll_into_view_if_needed()
+    shown = "(cell) => ['display', 'textOverflow'].map((name) => getComputedStyle(cell)[name])"
+    assert text.evaluate(shown) == ["block", "ellipsis"]
+
+
 def pages_of(pdf):
     return len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf))
 

@@ -9,7 +9,10 @@ bar. A shape of many texts, such as a curve, has them at its first point, with t
 if it has a place of its own, that in `ys`. The page's scripts link these marks with the table of texts.
 """
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
@@ -71,6 +74,28 @@ def colour(domain: list[str]) -> alt.Color:
         ),
         legend=None,
     )
+
+
+def in_lines(names: Sequence[str], longest: int) -> str:
+    """Return the `labelExpr` of an axis of names, in lines of at most so many letters: a phone is narrow.
+
+    Words longer than that stay whole.
+    """
+    return f"{json.dumps(_lines(names, longest), ensure_ascii=False)}[datum.label]"
+
+
+def row_names(names: Sequence[str], longest: int) -> alt.Axis:
+    """Return the left axis of a table, whose names stand in lines (`in_lines`) in the middle of their rows."""
+    in_two = [name for name, lines in _lines(names, longest).items() if len(lines) > 1]
+    test = f"indexof({json.dumps(in_two, ensure_ascii=False)}, datum.value) >= 0"
+    offset = {"condition": {"test": test, "value": -5}, "value": 0}
+    return alt.Axis(
+        labelExpr=in_lines(names, longest), labelOffset=offset, domain=False, ticks=False
+    )
+
+
+def _lines(names: Sequence[str], longest: int) -> dict[str, list[str]]:
+    return {name: wrap(name, longest, break_long_words=False) for name in names}
 
 
 def specification(chart: Drawing, height: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods.flip_sets import RANKINGS as FLIPPED
 from heedmap.experiments.methods.rankings import RANKINGS
 from heedmap.experiments.questions.plausibility import MEASURES
-from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
+from heedmap.report.charts import PALETTE, Figure, Key, in_lines, row_names, rows, specification
 from heedmap.report.wording import column
 
 AT_RANDOM = "at random"
@@ -58,13 +58,20 @@ def rankings(audit: AuditResult) -> list[Figure]:
             "measure:N",
             sort=names,
             title=None,
-            axis=alt.Axis(orient="top", labelAngle=0, labelLimit=130, domain=False, ticks=False),
+            axis=alt.Axis(
+                orient="top",
+                labelAngle=0,
+                labelExpr=in_lines(names, 5),
+                labelPadding=14,
+                domain=False,
+                ticks=False,
+            ),
         ),
         y=alt.Y(
             "ranking:N",
             sort=order,
             title=None,
-            axis=alt.Axis(labelLimit=150, domain=False, ticks=False),
+            axis=row_names(order, 13),
         ),
         tooltip=["ranking:N", "measure:N", "value:N"],
     )

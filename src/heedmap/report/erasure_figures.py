@@ -9,7 +9,16 @@ from heedmap.experiments.methods.flip_sets import RANKINGS
 from heedmap.experiments.methods.flip_table import flip_table
 from heedmap.experiments.questions.erasure import PAIRS
 from heedmap.experiments.repeats import text_numbers
-from heedmap.report.charts import PALETTE, Figure, Key, colour, rows, specification
+from heedmap.report.charts import (
+    PALETTE,
+    Figure,
+    Key,
+    colour,
+    in_lines,
+    row_names,
+    rows,
+    specification,
+)
 from heedmap.report.grouping import of_words, texts
 from heedmap.report.wording import column
 from heedmap.settings import AuditSettings
@@ -129,7 +138,7 @@ def decision_flips(audit: AuditResult) -> list[Figure]:
             axis=alt.Axis(
                 orient="top",
                 labelAngle=0,
-                labelExpr="split(datum.label, ' ')",  # two lines: a phone is narrow
+                labelExpr=in_lines([*CELLS, TEST], 5),
                 labelPadding=14,
                 domain=False,
                 ticks=False,
@@ -139,7 +148,7 @@ def decision_flips(audit: AuditResult) -> list[Figure]:
             "score:N",
             sort=list(SCORES.values()),
             title=None,
-            axis=alt.Axis(labelLimit=150, domain=False, ticks=False),
+            axis=row_names([*SCORES.values()], 12),
         ),
         tooltip=["score:N", "texts:N", "value:N"],
     )
