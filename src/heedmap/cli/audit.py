@@ -81,8 +81,7 @@ def audit_command(
             "expected either --data (with --model: a classifier to audit on it; without: to train on) or "
             "--run (a trained run's folder)"
         )
-    if is_divided():
-        _check_divisible(retrain, variant, out, given)
+    _check_divisible(retrain, variant, out, given)
     if variant is not None and run is None:
         raise InputError("--variant: expected --run too: the run that it was trained for")
     if run is not None and variant is None and out is not None:
@@ -137,7 +136,9 @@ def audit_command(
 def _check_divisible(
     retrain: bool, variant: str | None, out: Path | None, given: opt.Given
 ) -> None:
-    """Raise InputError if an audit with these options has no parts for shards."""
+    """Raise InputError if this is a shard, and an audit with these options has no parts for it."""
+    if not is_divided():
+        return
     if retrain:
         raise InputError(
             "--retrain: expected without --shard; give `heedmap retrain --shard` after the merge"
