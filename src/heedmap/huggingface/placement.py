@@ -55,7 +55,7 @@ def placed(model: PreTrainedModel, name: str | None) -> PreTrainedModel:
         return model
     device = device_named(name)
     try:
-        model.to(device)
+        model.to(device)  # type: ignore[arg-type]  # the wrapped method loses its self
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"device {name!r}: expected memory for the model's weights, found too little; choose cpu"
