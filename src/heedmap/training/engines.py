@@ -1,5 +1,6 @@
 """The engines of `--engine`: Dask, SLURM and Ray, each of which is an extra of heedmap."""
 
+import logging
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from heedmap.training.remote import Executor, Future
 OPTIONS = Path("engines.toml")
 SLURM = "slurm"
 LOGS = "slurm-logs"
+RAY_TRIES = 3
 HELP = "dask://HOST:PORT, slurm, or ray://HOST:PORT"
 
 
@@ -42,10 +44,8 @@ def engine(name: str) -> Iterator[Executor]:
         check_installed("ray", "ray", "--engine ray")
         import ray
 
-        try:
-            ray.init(name, log_to_driver=False)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise _no_answer(name, error) from error
+        logging.getLogger("ray").setLevel(logging.WARNING)
+        _connect_to_ray(name)
         try:
             yield _Ray()
         finally:
@@ -57,8 +57,26 @@ def engine(name: str) -> Iterator[Executor]:
         raise InputError(f"--engine: expected {HELP}, got {name!r}")
 
 
+def _connect_to_ray(name: str) -> None:
+    """Connect, also where Ray fails to start its server for this client, as at times after another was killed.
+
+    Raises:
+        InputError: no answer.
+    """
+    import ray
+
+    for tries_left in reversed(range(RAY_TRIES)):
+        try:
+            ray.init(name, log_to_driver=False)
+            return
+        except (OSError, ValueError, RuntimeError) as error:
+            if not tries_left or not isinstance(error, ConnectionAbortedError):
+                raise _no_answer(name, error) from error
+
+
 def _no_answer(name: str, error: Exception) -> InputError:
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    # Of a traceback that a server sends, the last line is its error.
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
     return InputError(f"--engine {name}: no answer ({reason}); start it, or check host and port")
 
 
