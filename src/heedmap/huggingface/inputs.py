@@ -93,14 +93,23 @@ def encode(
     )
 
 
+def token_ids(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[Sequence[str]]
+) -> list[list[int]]:
+    """Return the sub-words of each text, special ones included, without padding."""
+    if not texts:
+        return []
+    ids: list[list[int]] = tokenizer(["".join(words) for words in texts], verbose=False)[
+        "input_ids"
+    ]
+    return ids
+
+
 def lengths(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[Sequence[str]]
 ) -> NDArray[np.int64]:
     """Count the positions of each text, special ones included."""
-    if not texts:
-        return np.zeros(0, dtype=np.int64)
-    ids = tokenizer(["".join(words) for words in texts], verbose=False)["input_ids"]
-    return np.array([len(row) for row in ids], dtype=np.int64)
+    return np.array([len(row) for row in token_ids(tokenizer, texts)], dtype=np.int64)
 
 
 class Truncated(NamedTuple):
@@ -187,8 +196,7 @@ def holding(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[Sequence[str]], token: int
 ) -> NDArray[np.int64]:
     """Count the positions of each text that hold the token."""
-    ids = tokenizer(["".join(words) for words in texts], verbose=False)["input_ids"]
-    return np.array([row.count(token) for row in ids], dtype=np.int64)
+    return np.array([row.count(token) for row in token_ids(tokenizer, texts)], dtype=np.int64)
 
 
 def own_words_of(

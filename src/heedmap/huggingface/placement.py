@@ -1,6 +1,7 @@
 """Choose the device that a transformer runs on: the one that was asked for, or where its user has put it."""
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel
 
 from heedmap.errors import InputError
@@ -55,7 +56,7 @@ def placed(model: PreTrainedModel, name: str | None) -> PreTrainedModel:
         return model
     device = device_named(name)
     try:
-        model.to(device)  # type: ignore[arg-type]  # the wrapped method loses its self
+        nn.Module.to(model, device)
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"device {name!r}: expected memory for the model's weights, found too little; choose cpu"

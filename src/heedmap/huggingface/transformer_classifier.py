@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.maps import Maps, layer_facts
 from heedmap.huggingface.model_adapter import Inputs, ModelAdapter, attach
 from heedmap.huggingface.padding import declare_in_batches, padding_token
+from heedmap.huggingface.prefixes import PrefixReader, prefix_reader
 from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
 from heedmap.huggingface.views import View, on_words
@@ -183,6 +184,33 @@ class TransformerClassifier:
         inputs = self.inputs(batch)
         logits = self.quick.fast_logits(inputs) if self.quick else self.model(**inputs).logits
         return logits.float()
+
+    def continued(
+        self, texts: Sequence[Sequence[str]], changed: Sequence[Sequence[Sequence[str]]]
+    ) -> list[Tensor | None]:
+        """Return the logits (N, C) of each text's changed texts, read from their first change on.
+
+        None for a text that holds padding, and for all if the model is no causal decoder.
+        """
+        logits: list[Tensor | None] = [None] * len(texts)
+        if self._prefixes is None:
+            return logits
+        ids = inputs.token_ids(self.tokenizer, texts)
+        changed_ids = [inputs.token_ids(self.tokenizer, of_text) for of_text in changed]
+        readable = [i for i in range(len(texts)) if self._prefixes.reads(ids[i], changed_ids[i])]
+        readings = self._prefixes.logits(
+            [ids[i] for i in readable], [changed_ids[i] for i in readable]
+        )
+        for i, reading in zip(readable, readings, strict=True):
+            logits[i] = reading
+        return logits
+
+    @cached_property
+    def _prefixes(self) -> PrefixReader | None:
+        if self.reads != "last":
+            return None
+        sample = inputs.token_ids(self.tokenizer, SAMPLE_WORDS)
+        return prefix_reader(self.model, self.padding, self.tokens_at_once, sample)
 
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
         """Return logits under S other weightings each; only the layers above are computed."""

@@ -5,6 +5,8 @@ padded. leave_one_out.py has faster ways to the same numbers for our own encoder
 """
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import torch
@@ -13,6 +15,7 @@ from torch import Tensor
 
 from heedmap.data.batches import sorted_batches
 from heedmap.data.texts import Text, exchanged, shortened
+from heedmap.models.layered import Continuing
 from heedmap.models.trace import Model, Trace
 from heedmap.terminal.progress import track
 
@@ -30,10 +33,33 @@ def reread_without_each(
     results = [torch.full((len(text), len(model.classes)), torch.nan) for text in texts]
     for start in track(range(0, len(jobs), AT_ONCE)):
         chunk = jobs[start : start + AT_ONCE]
+        if isinstance(model, Continuing):
+            chunk = _continued(model, texts, chunk, deletion, results)
         changed = [_without_token(model, texts[i], j, deletion) for i, j in chunk]
         for (i, j), row_logits in zip(chunk, read(model, changed), strict=True):
             results[i][j] = row_logits
     return results
+
+
+def _continued(
+    model: Continuing,
+    texts: Sequence[Text],
+    jobs: Sequence[tuple[int, int]],
+    deletion: str,
+    results: list[Tensor],
+) -> list[tuple[int, int]]:
+    """Fill in what can be read from the first change on, and return the other deletions (text, token)."""
+    assert isinstance(model, Model)
+    places = {i: [j for _, j in of_text] for i, of_text in groupby(jobs, key=itemgetter(0))}
+    changed = [[_without_token(model, texts[i], j, deletion) for j in places[i]] for i in places]
+    logits_by_text = model.continued([texts[i] for i in places], changed)
+    left: list[tuple[int, int]] = []
+    for i, logits in zip(places, logits_by_text, strict=True):
+        if logits is None:
+            left += [(i, j) for j in places[i]]
+        else:
+            results[i][places[i]] = logits
+    return left
 
 
 @torch.no_grad()

@@ -19,6 +19,20 @@ class Map(NamedTuple):
 
 
 @runtime_checkable
+class Continuing(Protocol):
+    """What a model offers that may read a changed text from its first change on."""
+
+    def continued(
+        self, texts: Sequence[Sequence[str]], changed: Sequence[Sequence[Sequence[str]]]
+    ) -> list[Tensor | None]:
+        """Return the logits (N, C) of each text's changed texts, read from their first change on.
+
+        None for a text that must be read whole.
+        """
+        ...
+
+
+@runtime_checkable
 class Layered(Protocol):
     """What a model with layers and heads offers beside `heedmap.models.trace.Model`."""
 
