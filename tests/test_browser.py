@@ -86,6 +86,16 @@ def test_a_text_opens_at_its_address_and_closes_by_a_step_back(opened, audit):
     assert again.locator(".opened h3").inner_text() == "id key<1>"
 
 
+def test_a_telling_text_takes_the_focus_also_where_it_is_open_already(opened):
+    page = opened("#sort=-confidence")
+    link = page.locator(".telling a").first
+    for _ in range(2):
+        link.focus()
+        page.keyboard.press("Enter")
+        until(page, "document.activeElement.closest('.opened') !== null")
+    assert address(page) == link.get_attribute("href")
+
+
 def test_two_texts_stand_side_by_side(opened):
     page = opened("#text=key%3C1%3E")
     page.get_by_role("button", name="Pin").click()

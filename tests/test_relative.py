@@ -1,6 +1,7 @@
 """A finding's share of the attainable, and its interval."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -84,6 +85,22 @@ def test_what_the_share_is_of_is_said_where_it_does_not_follow_from_the_numbers_
     assert "mean over the texts, not the share of these medians" in scale_text(
         finding(values, 0.1, 0.9, statistic=np.median)
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "scale", "goes_on"),
+    [
+        (0.54, (-0.57, 9.29), ("0", "2"), "before beyond"),
+        (0.54, (0.1, 1.24), ("0", "1.3"), ""),
+        (2.41, (0.1, 7.2), ("0", "2.5"), "beyond"),
+    ],
+)
+def test_a_long_interval_goes_on_beyond_its_scale(value, ends, scale, goes_on):
+    """A scale as long as the interval of a few texts would leave its bands no room."""
+    long = replace(finding(np.full(9, 0.5), 0.1, 0.9), relative=None)
+    drawn = _verdict(None, replace(long, value=value, low=ends[0], high=ends[1]), 9)
+    assert (drawn.low_end, drawn.high_end) == scale
+    assert drawn.goes_on == goes_on
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from tiny_transformers import tiny_model, tiny_tokenizer
 from wording import refused, stopped
 
 from heedmap.errors import InputError
+from heedmap.papers.kit.render import page
 from heedmap.sweeps.plan import Plan, read_plan
+from heedmap.sweeps.result import make_result
 from heedmap.training.shards import jobs_folder
 
 SMALL = """
@@ -83,6 +85,37 @@ def read_plan_of_nothing():
     from heedmap.sweeps.sweep import sweep
 
     sweep(Plan(), out="nowhere")
+
+
+def test_the_page_begins_with_the_answers_and_what_they_rest_on():
+    plan = Plan.model_validate({"data": ["a"], "encoders": ["lstm"], "seeds": [0, 1]})
+    questions = [
+        ("skill", "for", 0.9),
+        ("needed", "mixed", 1.2),
+        ("tau_gradient", "for comparison", 0.3),
+    ]
+    measure = "share of the lead over guessing that the answers lose without the map's first words"
+    rows = [
+        {
+            "run": str(run), "data": "a", "model": "lstm", "seed": run.seed, "answer": answer,
+            "key": key, "question": f"{key}?", "measure": measure, "value": value, "low": 0.1, "high": 2.0,
+            "n": 9, "level": level,
+        }
+        for run, answer in zip(plan.runs, ("yes", "in part"), strict=True)
+        for key, level, value in questions
+    ]  # fmt: skip
+    made = make_result(plan, rows, [])
+    assert made.notes == [
+        "May the map be shown? The answer is “in part” for 1 run, “yes” for 1 run."
+    ]
+    assert [*made.summary.heads] == ["run", "answer", "skill", "needed"]
+    assert [*made.sections[1].heads] == ["run", "answer", "skill", "needed", "tau gradient"]
+    shown = page(made)
+    places = [shown.index(f'id="{name}"') for name in ("answers", "figures", "tables")]
+    assert places == sorted(places)
+    assert shown.count("All runs") == shown.count("All numbers") == 1
+    titles = [layer["encoding"]["x"].get("title") for layer in made.figures[0].spec["layer"]]
+    assert all(len(line) <= 40 for title in titles if isinstance(title, list) for line in title)
 
 
 @pytest.mark.slow

@@ -216,13 +216,17 @@ export class Explorer {
   /** Links to the texts that were chosen by rule. */
   #telling(): HTMLElement[] {
     if (this.#index.examples.length === 0) return [];
-    const links = this.#index.examples.map(({ row, title, reason }) =>
-      element(
-        "a",
-        { href: toHash({ ...DEFAULT, text: this.#anchors[row] ?? "" }), title: visible(reason) },
-        visible(title),
-      ),
-    );
+    const links = this.#index.examples.map(({ row, title, reason }) => {
+      const state = { ...DEFAULT, text: this.#anchors[row] ?? "" };
+      const link = element("a", { href: toHash(state), title: visible(reason) }, visible(title));
+      link.addEventListener("click", (event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the link opens a tab of its own
+        event.preventDefault();
+        this.#entered = state.text;
+        this.#choose(state);
+      });
+      return link;
+    });
     const list = element("ul", { class: "telling" }, ...links.map((link) => element("li", {}, link)));
     return [element("p", { class: "hint" }, "The most telling ones, chosen by rule and not by hand:"), list];
   }

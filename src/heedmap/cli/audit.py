@@ -8,6 +8,7 @@ import typer
 from heedmap.cli.report import FAILING, show_audit
 from heedmap.cli.retrain import retrain_run
 from heedmap.cli.train import train_own
+from heedmap.data.file_kinds import refuse_missing
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
 from heedmap.runs.folder import RunFolder
@@ -91,10 +92,13 @@ def audit_command(
         )
     options = given.of(AuditSettings)
     AuditSettings.of(**options)  # report a wrong value before the training
+    if data is not None:
+        refuse_missing(str(data))
     if run is not None:
         given.allow(AuditSettings, of="--run, whose settings stand")
         if model is not None:
             raise InputError("--model: not an option of --run, whose settings stand; leave out")
+        RunFolder(run).require_begun()  # before the slow import
         with working("opening the run"):
             from heedmap.runs.open import open_run
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from heedmap.data.file_kinds import refuse_missing
 from heedmap.settings import TOKENS, DataSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json
@@ -33,6 +34,8 @@ def calibrate_command(
     audits of that data whose run folder lies beside this one use these rates. A calibration that was stopped
     goes on where it stopped.
     """
+    if data is not None:
+        refuse_missing(data)
     with working("reading the texts"):
         from heedmap.calibration.calibrate import PAGE, calibrate
         from heedmap.data.load import load

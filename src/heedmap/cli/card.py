@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from heedmap.runs.folder import RunFolder
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 from heedmap.terminal.progress import working
@@ -30,6 +31,7 @@ def card_command(
     """Write the head of the card to a file: the bottom line, what it rests on, how often the rule errs, and
     heedmap's version.
     """
+    RunFolder(folder).require_begun()  # before the slow imports
     with working("drawing the card"):
         from heedmap.files.overwriting import refuse_data, write_file
         from heedmap.report.card_files import card_file, format_of

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from heedmap.comparisons.page_path import page_path
+from heedmap.runs.folder import RunFolder
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json
 from heedmap.terminal.output import say
@@ -38,11 +40,13 @@ def compare_command(
     Where two runs have the same texts, intervals of differences are paired. Runs that differ in the seed alone
     are one row.
     """
-    from heedmap.comparisons.compare import compare
-    from heedmap.comparisons.compared import page_path
-
-    path = page_path(out or PAGE)  # a wrong name is refused before anything is read
+    path = page_path(out or PAGE)  # wrong names are refused before the slow import
+    for run in map(RunFolder, folders or []):
+        if not run.is_reproduction():
+            run.require_begun()
     with working("comparing the runs"):
+        from heedmap.comparisons.compare import compare
+
         comparison = compare(folders or [])
         if out is not None or not as_json:
             comparison.save(path, overwrite=overwrite)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from heedmap.data.file_kinds import refuse_missing
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings, OptionSubset
 from heedmap.terminal import options as opt
@@ -52,6 +53,7 @@ def debate_command(
     """
     if data is None:
         raise InputError("expected --data: a file, a folder, a Hub name, or reviews")
+    refuse_missing(data)
     from heedmap.debates.debate import debate
 
     finished = debate(

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from heedmap.runs.export_place import place_of
+from heedmap.runs.folder import RunFolder
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 from heedmap.terminal.progress import working
@@ -40,11 +42,12 @@ def export_command(
     predicted class. maps: a row per text and token, a column per map. columns: what each column means.
     tables/NAME: each table of the audit.
     """
+    place = place_of(out or folder / "export", file_format)  # wrong names: before the slow imports
+    RunFolder(folder).require_begun()
     with working("reading the tables"):
         from heedmap.runs.audit import open_audit
-        from heedmap.runs.table_export import export, place_of
+        from heedmap.runs.table_export import export
 
-        place = place_of(out or folder / "export", file_format)
         audit = open_audit(folder)
     with working("writing the files"):
         paths = export(

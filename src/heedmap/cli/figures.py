@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedmap.errors import InputError
+from heedmap.runs.folder import RunFolder
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 
@@ -47,6 +48,9 @@ def figures_command(
     ] = False,
 ) -> None:
     """Write each figure of a run's report as a file for a paper, with its title, its legend and n."""
+    run = RunFolder(folder)
+    if not run.is_reproduction():
+        run.require_begun()  # before the slow imports
     from heedmap.report.export import WIDTHS, choose, export
 
     figures, keys = _figures(folder), None if only is None else _parts(only)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap.runs.folder import RunFolder
 from heedmap.terminal.commands import Json, print_json
 from heedmap.terminal.output import say, show
 
@@ -27,8 +28,8 @@ def report_command(
     as_json: Json = False,
 ) -> None:
     """Write findings and report again from the tables of a run, and print the whole card."""
+    RunFolder(folder).require_begun()  # before the slow import
     from heedmap.runs.audit import rewrite
-    from heedmap.runs.folder import RunFolder
 
     show_audit(rewrite(folder, texts=not without_texts), folder, as_json, whole=True)
     if without_texts and not as_json:
@@ -48,7 +49,6 @@ def show_audit(
         typer.Exit: with 1, if the answer is as bad as `fail_on`, a key of FAILING, or worse.
     """
     from heedmap.runs.conclusions import read_findings
-    from heedmap.runs.folder import RunFolder
 
     run = RunFolder(folder)
     if as_json:

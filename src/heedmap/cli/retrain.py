@@ -8,6 +8,7 @@ import typer
 from heedmap.cli.report import show_audit
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
+from heedmap.runs.folder import RunFolder
 from heedmap.settings import RetrainSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Command, Json
@@ -56,6 +57,7 @@ def retrain_command(
         raise InputError(
             "expected --run: the folder of a run, from `heedmap train` or `heedmap audit`"
         )
+    RunFolder(run).require_begun()  # before the slow import
     with working("opening the run"):
         from heedmap.runs.open import open_run
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from heedmap.data.file_kinds import refuse_missing
 from heedmap.errors import InputError
 from heedmap.runs.run_paths import DefaultPlace
 from heedmap.settings import (
@@ -32,6 +33,7 @@ def train_command(
     """Train an attention model, or fine-tune a --model; `heedmap audit --run` puts it on trial."""
     if data is None:
         raise InputError("expected --data: a file, a folder, a Hub name, or reviews")
+    refuse_missing(data)
     if model is None:
         command = "an attention model, which has --max-tokens; name a --model"
         given.allow(TOKENS, ModelSettings, TrainSettings, of=command)

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedmap.comparisons.map_differences import MapDifferences
+from heedmap.comparisons.page_path import page_path
 from heedmap.comparisons.questions import ComparedQuestion
 from heedmap.comparisons.side_by_side import MOST_DIFFERENT, SideBySide
-from heedmap.errors import InputError, MissingError
+from heedmap.errors import MissingError
 from heedmap.files.overwriting import refuse_data, write_file
 from heedmap.files.storage import encoded
 from heedmap.terminal.html import escaped, html_table
@@ -216,15 +217,3 @@ class Comparison(SideBySide):
             refuse_data(path, run.audit.settings.data.source)
         write_file(path, encoded(page(self)), overwrite)
         return path
-
-
-def page_path(path: str | Path) -> Path:
-    """Return the path of a page.
-
-    Raises:
-        InputError: it does not end in .html.
-    """
-    path = Path(path).expanduser()
-    if path.suffix not in (".html", ".htm"):
-        raise InputError(f"{path}: expected a name that ends in .html; give the page such a name")
-    return path

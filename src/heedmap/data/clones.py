@@ -13,7 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from heedmap.data.columns import Rows
-from heedmap.data.readers import kind_of, read_rows
+from heedmap.data.file_kinds import kind_of
+from heedmap.data.readers import read_rows
 from heedmap.data.streams import first_line
 from heedmap.errors import InputError
 from heedmap.terminal.output import some_of

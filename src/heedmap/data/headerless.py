@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from heedmap.data.columns import Rows, Tables
-from heedmap.data.readers import kind_of, split_files
+from heedmap.data.file_kinds import kind_of
+from heedmap.data.readers import split_files
 from heedmap.data.streams import open_bytes, open_text, reading
 from heedmap.data.tokens import without_markup
 from heedmap.errors import InputError

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.columns import Rows
-from heedmap.data.readers import SPLITS, kind_of, read_hub, read_rows, split_files
+from heedmap.data.file_kinds import kind_of
+from heedmap.data.readers import SPLITS, read_hub, read_rows, split_files
 from heedmap.data.streams import check_utf8, open_text, reading
 from heedmap.errors import InputError
 from heedmap.terminal.output import remark

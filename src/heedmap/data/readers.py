@@ -15,6 +15,7 @@ from heedmap.data.csv_rows import read_csv
 from heedmap.data.dialect import SEEN
 from heedmap.data.excel_rows import read_excel
 from heedmap.data.fasttext_rows import is_fasttext
+from heedmap.data.file_kinds import KNOWN, kind_of, missing, suffix_of
 from heedmap.data.json_rows import read_json
 from heedmap.data.labels import shortest
 from heedmap.data.parquet_rows import read_parquet
@@ -25,17 +26,7 @@ from heedmap.settings import DataSettings
 if TYPE_CHECKING:
     from datasets import Dataset
 
-KINDS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".xlsx": "excel",
-}
 _READERS = {"json": read_json, "parquet": read_parquet}
-_KNOWN = ", ".join(KINDS) + " (each also with .gz)"
 _OTHER_SHEETS = (".xls", ".xlsm", ".xlsb", ".ods")
 _BINARY = {
     b"PK\x03\x04": "an Excel file or another archive; name an Excel file .xlsx, unpack another",
@@ -47,20 +38,6 @@ _BINARY = {
     b"\xff\xd8\xff": "a picture; save its texts and labels as a table",
 }
 """How files begin that are no text, and what they are."""
-
-
-def kind_of(path: Path, *, alone: bool = False) -> str | None:
-    """Return `csv`, `json`, `parquet` or `excel` by the file's name, None for any other.
-
-    A .txt file, which may be a table, is `csv` where it is named `alone`: in a folder it is a text.
-    """
-    suffix = _suffix(path)
-    return "csv" if alone and suffix == ".txt" else KINDS.get(suffix)
-
-
-def _suffix(path: Path) -> str:
-    name = path.name.lower()
-    return Path(name.removesuffix(".gz")).suffix
 
 
 def read_rows(
@@ -85,11 +62,11 @@ def read_rows(
                 f"{path}: expected a file, got a device or a pipe; save what it gives and name that"
             )
         if not path.is_file():
-            raise InputError(f"{path}: no such file; give a {_KNOWN} file, a folder or a Hub name")
-        kind, suffix, size = kind_of(path, alone=True), _suffix(path), path.stat().st_size
+            raise missing(path)
+        kind, suffix, size = kind_of(path, alone=True), suffix_of(path), path.stat().st_size
     if kind is None:
         remedy = "; save it as .xlsx" if suffix in _OTHER_SHEETS else ""
-        raise InputError(f"{path}: unknown kind of file; expected one of {_KNOWN}{remedy}")
+        raise InputError(f"{path}: unknown kind of file; expected one of {KNOWN}{remedy}")
     if size == 0:
         raise InputError(f"{path}: the file is empty; expected rows with a text and a label")
     if kind in ("csv", "json"):
@@ -201,7 +178,7 @@ def _check_hosted(name: str, data_files: Mapping[str, Iterable[object]]) -> None
 
 
 def _is_fasttext(path: Path) -> bool:
-    if _suffix(path) != ".txt" or not path.is_file():
+    if suffix_of(path) != ".txt" or not path.is_file():
         return False
     with reading(path), open_bytes(path) as file:
         return is_fasttext(file.read(SEEN))

@@ -15,6 +15,7 @@ from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import ABOUT, read_clone
 from heedmap.data.columns import Rows, Tables
 from heedmap.data.eraser_rows import is_eraser, read_eraser
+from heedmap.data.file_kinds import kind_of
 from heedmap.data.in_memory import PREFIX, InMemory
 from heedmap.data.labelled_rows import (
     Columns,
@@ -58,7 +59,7 @@ def read_texts(
             "and are not there; give them to heedmap again"
         )
     path = Path(settings.source)
-    is_file_name = files.kind_of(path, alone=True) is not None or path.is_absolute()
+    is_file_name = kind_of(path, alone=True) is not None or path.is_absolute()
     if not is_there(settings.source) and not (is_file_name and settings.source.isprintable()):
         check_name(settings.source, DATA)
     if is_eraser(path):

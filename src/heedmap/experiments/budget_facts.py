@@ -84,7 +84,7 @@ class BudgetFacts:
             )
             rest = len(self.unasked) - len(names)
             more = f" and {rest} more" if rest else ""
-            parts.append(f"what was not asked: {listed}{more}")
+            parts.append(f"the questions that were left out: {listed}{more}")
         return "; ".join(parts)
 
 

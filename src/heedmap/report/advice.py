@@ -78,7 +78,7 @@ def next_steps(audit: AuditResult, line: BottomLine, rates: Rates) -> list[Step]
     budget = budget_of(audit)
     more_time = "" if budget is None else budget.more_time
     if budget is not None and not budget.is_certain:
-        return [Step(f"{main} That buys {more_time}.")]
+        return [Step(f"{main} More time buys {more_time}.")]
     if skill is not None and is_doubtful(skill):
         return [Step(_for_skill(audit, skill, main), (_question("skill"),))]
     if "highlights" not in tables:

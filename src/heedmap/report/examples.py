@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heedmap.data.text_names import text_name
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.rounding import number
 from heedmap.experiments.text_tables import answer_probabilities
@@ -61,10 +62,12 @@ def choose_examples(
             examples.append(Example(row, rule.title, rule.reason(row)))
             is_shown |= texts == texts[row]
     confidence = answer_probabilities(tables["instances"])
+    keys = instances["key"].to_pylist()
     while len(examples) < min(FEWEST, len(np.unique(texts))):
         row = int(np.where(is_shown, -np.inf, confidence).argmax())
         reason = "No rule chose it; it is one of the texts that the model is surest about."
-        examples.append(Example(row, "One of the audited texts", reason))
+        title = f"One of the audited texts, {shortened(text_name(keys[row]))}"
+        examples.append(Example(row, title, reason))
         is_shown |= texts == texts[row]
     return examples
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Records = Iterable[Mapping[str, Any]]
+TITLE = 40  # letters per line of an axis title: a phone is narrow
 LISTED = 6  # cells that a note lists; of more, the first ones
 
 
@@ -203,7 +205,8 @@ def _chart(
         }
         for cell in cells
     ]
-    x = alt.X("mean:Q", title=measure)
+    title = wrap(measure, TITLE)
+    x = alt.X("mean:Q", title=title)
     # Data sets from top to bottom, and within each the series.
     y = alt.Y(
         "dataset:N", title=None, sort=datasets, scale=alt.Scale(domain=datasets, paddingInner=0.25)
@@ -215,7 +218,7 @@ def _chart(
     layers: list[alt.Chart] = [
         base.mark_bar(fillOpacity=0.8).encode(x=x, color=colour(series)),
         spread.mark_rule(strokeWidth=1.5).encode(
-            x=alt.X("low:Q", title=measure), x2="high:Q", y=y, yOffset=offset, tooltip=hint
+            x=alt.X("low:Q", title=title), x2="high:Q", y=y, yOffset=offset, tooltip=hint
         ),
         vertical(0, none),
     ]
@@ -225,7 +228,7 @@ def _chart(
         )
         layers.append(
             hollow.encode(
-                x=alt.X("value:Q", title=measure),
+                x=alt.X("value:Q", title=title),
                 y=y,
                 yOffset=offset,
                 tooltip=["dataset:N", "series:N", "value:Q", "source:N"],

@@ -28,6 +28,9 @@ from heedmap.report.wording import (
     scale_text,
 )
 
+LONGEST_SCALE = (
+    2.0  # where an interval alone is longer: of a few texts it would leave the bands no room
+)
 UNBANDED: list[tuple[float, Level, str]] = [(-math.inf, "for comparison", "for comparison")]
 
 
@@ -60,6 +63,7 @@ class Verdict:
     dot: float | None
     middle: float
     width: float
+    goes_on: str
     zones: list[Zone]
     scale: str | None
     caveat: str | None
@@ -90,7 +94,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         bands = UNBANDED
     else:
         value, ends, low = f.value, (f.low, f.high), BOUNDS.get(f.kind, (0.0, 1.0))[0]
-        high = _tenth_above(value, *ends)
+        high = min(_tenth_above(value, *ends), max(_tenth_above(value), LONGEST_SCALE))
         low_end, high_end = f"{low:g}".replace("-", "−"), f"{high:g}"
         bands = [(_on_scale(audit, f.kind, edge), level, words) for edge, level, words in _bands(f)]
 
@@ -128,6 +132,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         dot=percent(value) if math.isfinite(value) else None,
         middle=round((start + end) / 2, 2),
         width=round(end - start, 2),
+        goes_on=_goes_on(ends, low, high),
         zones=zones,
         scale=scale_text(f),
         caveat=caveat(f, texts),
@@ -140,6 +145,12 @@ def _tenth_above(*values: float) -> float:
     """Return where a scale ends: at 1, or at the full tenth above the largest of these numbers."""
     largest = max((x for x in values if math.isfinite(x)), default=1.0)
     return max(1.0, math.ceil(round(10 * largest, 9)) / 10)
+
+
+def _goes_on(ends: tuple[float, float], low: float, high: float) -> str:
+    """Name the sides on which an interval goes on beyond its scale, as classes of the page's style."""
+    sides = {"before": ends[0] < low, "beyond": ends[1] > high}
+    return " ".join(name for name, is_so in sides.items() if is_so)
 
 
 def _bands(f: Finding) -> list[tuple[float, Level, str]]:

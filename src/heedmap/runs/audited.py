@@ -180,7 +180,7 @@ class Audit(AuditResult):
             InputError: `path` cannot be written, or holds another run.
         """
         from heedmap.report.anonymous import without_texts
-        from heedmap.runs.table_export import FORMATS, place_of
+        from heedmap.runs.export_place import FORMATS, place_of
 
         path = Path(path).expanduser()
         if path.suffix.lower() in (".html", ".htm"):

@@ -107,6 +107,13 @@ class RunFolder:
         """Return whether a run is there, finished or not."""
         return os.path.lexists(self.settings_file)
 
+    def require_begun(self) -> None:
+        """Raise InputError unless a run is there, without slow imports: a wrong path is refused at once."""
+        if not self.is_begun():
+            raise InputError(
+                f"{self.path}: no run there (no settings.toml); `heedmap list` shows the runs"
+            )
+
     def is_reproduction(self) -> bool:
         """Return whether the folder is a paper's or a sweep's, with parts or runs and a result of its own."""
         return any((self.path / name).exists() for name in ("parts", "result.md", SWEEP))
@@ -123,10 +130,7 @@ class RunFolder:
         Raises:
             InputError: no run there, or its settings cannot be read or were edited.
         """
-        if not self.is_begun():
-            raise InputError(
-                f"{self.path}: no run there (no settings.toml); `heedmap list` shows the runs"
-            )
+        self.require_begun()
         if self.is_reproduction():
             raise InputError(
                 f"{self.path}: expected a run, got a paper's reproduction or a sweep; open its result.html, or "

@@ -1,9 +1,7 @@
 """Write an audit's findings, maps and tables to files that other programs read."""
 
 from collections.abc import Callable, Mapping
-from mimetypes import guess_type
 from pathlib import Path
-from typing import NamedTuple
 
 from heedmap.errors import InputError
 from heedmap.experiments.findings import AuditResult
@@ -14,44 +12,11 @@ from heedmap.report.anonymous import without_texts
 from heedmap.report.exported_tables import exported_tables, findings_table
 from heedmap.report.table_formats import ENCODERS, table_files
 from heedmap.report.workbook import workbook
+from heedmap.runs.export_place import place_of
 from heedmap.runs.folder import RunFolder
 from heedmap.terminal.output import remark
 
-FORMATS = ("csv", "jsonl", "xlsx", "parquet")
 WORKBOOK = "audit.xlsx"
-
-
-class Place(NamedTuple):
-    """Where an export goes: a folder, or one file, and its format."""
-
-    path: Path
-    file_format: str
-    is_file: bool
-
-
-def place_of(out: str | Path, file_format: str | None = None) -> Place:
-    """Return where an export goes: a name that ends in one of FORMATS is a file's.
-
-    Raises:
-        InputError: an unknown format, another one than the file's name says, or a name of another kind.
-    """
-    path = Path(out).expanduser()
-    suffix = path.suffix.lower().removeprefix(".")
-    if file_format not in (None, *FORMATS):
-        raise InputError(f"format {file_format!r}: expected {', '.join(FORMATS)}")
-    is_file = suffix in FORMATS and not path.is_dir()
-    if is_file and file_format not in (None, suffix):
-        raise InputError(
-            f"{path}: expected a folder, or a name that ends in .{file_format}, which is the format asked for; "
-            "rename it, or leave the format out"
-        )
-    if not is_file and not path.is_dir() and guess_type(path.name)[0] is not None:
-        endings = ", ".join(f".{name}" for name in FORMATS)
-        raise InputError(
-            f"{path}: expected a folder, or a name that ends in {endings}, got that of another kind of file; "
-            "rename it"
-        )
-    return Place(path, suffix if is_file else file_format or "csv", is_file)
 
 
 def export(

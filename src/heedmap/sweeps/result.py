@@ -1,12 +1,15 @@
 """The one page of a sweep: the answer about each run, its numbers, and a figure per question."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
+from heedmap.experiments.findings import UNJUDGED
 from heedmap.papers.kit.result import Result, Table
 from heedmap.report.grid_figures import bars
+from heedmap.report.wording import plural
 from heedmap.runs.audited import Audit
 from heedmap.sweeps.plan import Plan, SweepRun
 
@@ -55,19 +58,12 @@ def make_result(plan: Plan, rows: list[Row], notes: list[str]) -> Result:
     keys = list(dict.fromkeys(frame["key"]))
     topics = {key: str(frame[frame["key"] == key]["measure"].iloc[0]) for key in keys}
     by_run = {str(run): frame[frame["run"] == str(run)] for run in plan.runs}
-    summary = Table(
-        "All runs",
-        ["run", "answer", *(key.replace("_", " ") for key in keys)],
-        [
-            [name, str(numbers["answer"].iloc[0]), *(_number(numbers, key) for key in keys)]
-            for name, numbers in by_run.items()
-        ],
-        note="Each number is a mean over texts; the run's report says how sure it is.",
-        labels=2,
-        links={name: f"{name}/report.html" for name in by_run},
-    )
+    judged = set(frame[frame["level"] != UNJUDGED]["key"])
+    summary = _table("All runs", by_run, [key for key in keys if key in judged])
     answers = frame.drop_duplicates("run")["answer"].value_counts()
-    counted = ", ".join(f"{answer} of {count}" for answer, count in sorted(answers.items()))
+    counted = ", ".join(
+        f"“{answer}” for {plural(count, 'run')}" for answer, count in sorted(answers.items())
+    )
     figures = [
         bars(
             [
@@ -89,14 +85,30 @@ def make_result(plan: Plan, rows: list[Row], notes: list[str]) -> Result:
     ]
     return Result(
         title=f"A sweep of {len(plan.runs)} runs",
-        notes=[f"May the map be shown? {counted}.", *notes],
+        notes=[f"May the map be shown? The answer is {counted}.", *notes],
         summary=summary,
-        sections=[summary],
+        sections=[summary, _table("All numbers", by_run, keys)],
         figures=figures,
         rows=frame,
         latex=summary,
         columns=COLUMNS,
         lead="Run by run: the answer, the numbers, and each number by model and data.",
+        answers_first=True,
+    )
+
+
+def _table(title: str, by_run: dict[str, pd.DataFrame], keys: Sequence[str]) -> Table:
+    """Return a line per run with its answer, and its number of each question of these keys."""
+    return Table(
+        title,
+        ["run", "answer", *(key.replace("_", " ") for key in keys)],
+        [
+            [name, str(numbers["answer"].iloc[0]), *(_number(numbers, key) for key in keys)]
+            for name, numbers in by_run.items()
+        ],
+        note="Each number is a mean over texts; the run's report says how sure it is.",
+        labels=2,
+        links={name: f"{name}/report.html" for name in by_run},
     )
 
 

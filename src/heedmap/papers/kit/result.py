@@ -120,7 +120,8 @@ class Result:
     the terminal, `sections` for page and Markdown, `rows` for CSV, `latex` for LaTeX. `columns` says what each
     column of `rows` holds. `reports` are names and paths of the models' own pages, by the title of their group.
     `not_learned` says which models have not learned; their names have the mark. `lead` begins the page, and
-    `tally` counts the verdicts, where there are so many claims that a reader would.
+    `tally` counts the verdicts, where there are so many claims that a reader would. Where `answers_first`, the
+    summary stands on the page before the figures.
     """
 
     title: str
@@ -135,6 +136,7 @@ class Result:
     not_learned: str = ""
     lead: str = "Model by model, beside published numbers where there are any."
     tally: str = ""
+    answers_first: bool = False
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.rows.columns if name not in self.columns]:
