@@ -75,21 +75,8 @@ def audit_command(
     A --variant of the run becomes a run of its own. A run that was stopped goes on where it stopped when the
     same command is given again.
     """
-    if model is not None and data is None and run is None:
-        raise InputError("--model: expected --data too: the texts to audit it on")
-    if (data is None) == (run is None):
-        raise InputError(
-            "expected either --data (with --model: a classifier to audit on it; without: to train on) or "
-            "--run (a trained run's folder)"
-        )
+    _check_source(data, run, model, variant, out)
     _check_divisible(retrain, variant, out, given)
-    if variant is not None and run is None:
-        raise InputError("--variant: expected --run too: the run that it was trained for")
-    if run is not None and variant is None and out is not None:
-        raise InputError(
-            "--out: not an option of --run, whose own folder keeps the audit; leave out, or copy the folder "
-            "and audit the copy"
-        )
     options = given.of(AuditSettings)
     AuditSettings.of(**options)  # report a wrong value before the training
     if data is not None:
@@ -135,6 +122,26 @@ def audit_command(
         )
         trained = train_own(str(data), given, out, overwrite)
         _audit(trained, as_json, fail_on, retrain, overwrite=overwrite, **options)
+
+
+def _check_source(
+    data: str | None, run: Path | None, model: str | None, variant: str | None, out: Path | None
+) -> None:
+    """Raise InputError if these do not name one model and its texts."""
+    if model is not None and data is None and run is None:
+        raise InputError("--model: expected --data too: the texts to audit it on")
+    if (data is None) == (run is None):
+        raise InputError(
+            "expected either --data (with --model: a classifier to audit on it; without: to train on) or "
+            "--run (a trained run's folder)"
+        )
+    if variant is not None and run is None:
+        raise InputError("--variant: expected --run too: the run that it was trained for")
+    if run is not None and variant is None and out is not None:
+        raise InputError(
+            "--out: not an option of --run, whose own folder keeps the audit; leave out, or copy the folder "
+            "and audit the copy"
+        )
 
 
 def _check_divisible(
