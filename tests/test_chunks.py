@@ -12,7 +12,7 @@ from made_audits import make_audit
 from made_windows import tables_of
 
 import heedmap as hm
-from heedmap.data import assembly
+from heedmap.data import assembly, load
 from heedmap.data.compact import CompactStrings, CompactTokens
 from heedmap.data.corpus import Split
 from heedmap.experiments import chunks, intervals
@@ -249,6 +249,7 @@ def test_compact_sequences_are_the_lists_that_they_are_made_of(lists):
 def test_a_corpus_of_many_texts_is_the_same_corpus(csv_file, monkeypatch):
     few = hm.load(csv_file)
     monkeypatch.setattr(assembly, "MANY", 1)
+    monkeypatch.setattr(load, "MANY", 1)
     many = hm.load(csv_file)
     assert isinstance(many.splits["test"].tokens, CompactTokens)
     assert many.fingerprint() == few.fingerprint()

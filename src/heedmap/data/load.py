@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from heedmap.data.assembly import to_audit, to_train
+from heedmap.data.compact import MANY, return_freed_memory
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.labels import unlabelled
@@ -84,7 +85,10 @@ def load_corpus(
         corpus = _read_corpus(settings, outputs, in_memory)
         settings = corpus.settings.model_copy(update={"source": in_memory.source()})
         return replace(corpus, settings=settings, in_memory=in_memory)
-    return _read_corpus(settings, outputs, None)
+    corpus = _read_corpus(settings, outputs, None)
+    if any(len(split) >= MANY for split in corpus.splits.values()):
+        return_freed_memory()
+    return corpus
 
 
 def _read_corpus(

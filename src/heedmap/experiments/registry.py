@@ -5,7 +5,7 @@ To add an experiment, declare an `Experiment` in a file of `questions`, or at an
 """
 
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -192,7 +192,12 @@ def make_findings(
     Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which name
     the layer on trial where there are several. `rates` give the findings their levels.
     """
-    return _findings(Results(by_text(tables), settings, classes, model, rates))
+    results = Results(by_text(tables), settings, classes, model, rates)
+    findings: list[Finding] = []
+    for of_question in _findings(results):
+        findings += of_question
+        results.numbers.clear()  # nobody asks for them here, and those of many texts fill the memory
+    return findings
 
 
 def numbers_by_finding(
@@ -207,17 +212,16 @@ def numbers_by_finding(
     A finding of another package that is not made by `Results.finding` has none.
     """
     results = Results(by_text(tables), settings, classes, model, rates)
-    _findings(results)
+    for _ in _findings(results):
+        pass
     return results.numbers
 
 
-def _findings(results: Results) -> list[Finding]:
-    return [
-        finding
-        for name, experiment in registered().items()
-        if name in results.tables
-        for finding in experiment.findings(results)
-    ]
+def _findings(results: Results) -> Iterator[list[Finding]]:
+    """Yield the findings of each question."""
+    for name, experiment in registered().items():
+        if name in results.tables:
+            yield experiment.findings(results)
 
 
 def estimate(context: AuditContext) -> dict[str, float]:

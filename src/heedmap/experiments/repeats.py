@@ -1,6 +1,7 @@
 """Which texts are the same? A text that occurs twice is no second observation."""
 
 import json
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -23,16 +24,19 @@ def text_numbers(instances: pa.Table) -> NDArray[np.int64]:
     if "tokens" not in names:
         return np.arange(instances.num_rows)
     batches = instances.select(names).to_batches(max_chunksize=READ)
-    hashes = text_hashes(
-        json.dumps(texts)
-        for batch in batches
-        for texts in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    )
-    release_mapped()
+    hashes = text_hashes(chain.from_iterable(map(_written, batches)))
     _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
     in_order = np.empty(len(first), dtype=np.int64)  # of their first occurrences
     in_order[np.argsort(first)] = np.arange(len(first))
     return in_order[number]
+
+
+def _written(batch: pa.RecordBatch) -> list[str]:
+    """Return the texts of a batch, each as one string."""
+    rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    texts = [json.dumps(row) for row in rows]
+    release_mapped()
+    return texts
 
 
 def first_half(texts: NDArray[np.int64], seed: int) -> NDArray[np.bool_]:

@@ -24,7 +24,7 @@ def tables_hash(tables: Mapping[str, pa.Table]) -> str:
             values = tables[name][column]
             for part in _parts(values.type, values.chunks):
                 digest.update(part)
-            release_mapped()
+                release_mapped()
     return digest.hexdigest()
 
 

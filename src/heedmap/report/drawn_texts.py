@@ -52,5 +52,5 @@ def _of_rows(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
         )
         drawn = pa.Table.from_batches([batch.filter(pa.array(is_drawn))])
         parts.append(drawn.set_column(table.column_names.index("row"), "row", numbers))
-    release_mapped()
+        release_mapped()
     return pa.concat_tables(parts).cast(table.schema)

@@ -188,7 +188,7 @@ def chosen_rows(columns: Sequence[NDArray[np.float64]], always: Sequence[int]) -
         known = np.flatnonzero(np.isfinite(values))
         order = known[np.argsort(values[known], kind="stable")]
         chosen |= {*order[:each].tolist(), *order[len(order) - each :].tolist()}
-    others = np.array([row for row in range(total) if row not in chosen])
+    others = np.delete(np.arange(total), sorted(chosen))
     picks = np.linspace(0, len(others) - 1, MOST - len(chosen)).round().astype(int)
     return sorted(chosen | set(others[picks].tolist()))
 
