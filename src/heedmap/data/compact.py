@@ -1,9 +1,6 @@
 """Sequences of many texts in less than half the memory that lists of Python's own strings take."""
 
-import ctypes
-import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import overload
 
 import numpy as np
@@ -77,13 +74,3 @@ class CompactStrings(Sequence[str]):
         i = range(len(self))[index]
         content = self._bytes[self._ends[i] : self._ends[i + 1]]
         return content.decode("utf-8", "surrogatepass")
-
-
-def return_freed_memory() -> None:
-    """Give back to the system what is left of the lists and strings that many texts were read as.
-
-    Only glibc is asked to; other C libraries do so by themselves, or cannot.
-    """
-    if sys.platform == "linux":
-        with suppress(AttributeError, OSError):  # musl has no such function
-            ctypes.CDLL(None).malloc_trim(0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from heedmap.data.assembly import to_audit, to_train
-from heedmap.data.compact import MANY, return_freed_memory
+from heedmap.data.compact import MANY
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.labels import unlabelled
@@ -18,6 +18,7 @@ from heedmap.data.sources import EMBEDDED, STORIES
 from heedmap.data.streams import reading
 from heedmap.data.tokens import pieces, spaced
 from heedmap.errors import InputError
+from heedmap.files.memory import return_freed_memory
 from heedmap.keywords import split, takes
 from heedmap.settings import TOKENS, DataSettings
 from heedmap.terminal.progress import working

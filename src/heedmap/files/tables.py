@@ -20,6 +20,7 @@ from torch import Tensor
 
 from heedmap.errors import InputError
 from heedmap.files import manifest
+from heedmap.files.memory import return_freed_memory
 
 
 def ragged(
@@ -156,7 +157,9 @@ def mapped_table(path: Path) -> pa.Table:
             file.flush()
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             _mapped.add(mapped)
-            return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
+            content = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
+        return_freed_memory()
+        return content
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from error
 
