@@ -169,7 +169,7 @@ def _unread(folder: Path, tables: Sequence[Path]) -> list[str]:
     names = [
         path.name
         for path in sorted(folder.iterdir())
-        if files.kind_of(path) and path not in tables and path.name not in ABOUT
+        if kind_of(path) and path not in tables and path.name not in ABOUT
     ]
     if not names:
         return []
