@@ -1,8 +1,10 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from wording import refused
 
 from heedmap.files.storage import write_atomically
@@ -46,6 +48,13 @@ def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path):
     (tmp_path / "file").write_text("")
     with refused(tmp_path / "file" / "a.txt", "--out"):
         write_atomically(tmp_path / "file" / "a.txt", "x")
+
+
+def test_a_folder_that_cannot_be_made_is_named_and_not_the_file_in_it():
+    if not os.path.isdir("/proc/self"):
+        pytest.skip("there is no folder in which none can be made, not even by root")
+    with refused("/proc/none: the folder cannot be made"):
+        write_atomically(Path("/proc/none/manifest.json"), "{}")
 
 
 def test_a_table_comes_back_and_the_same_table_gives_the_same_bytes(tmp_path):

@@ -215,6 +215,11 @@ def partial_of(path: Path) -> Path:
 
 
 def _unwritable(path: Path, error: Exception) -> InputError:
+    if not path.parent.is_dir():
+        reason = getattr(error, "strerror", None) or error
+        return InputError(
+            f"{path.parent}: the folder cannot be made ({reason}); choose another place"
+        )
     return InputError(
         f"{path}: cannot be written ({getattr(error, 'strerror', None) or error}); what was there is "
         "unchanged; make room or choose another place"

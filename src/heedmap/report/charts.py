@@ -9,8 +9,9 @@ bar. A shape of many texts, such as a curve, has them at its first point, with t
 if it has a place of its own, that in `ys`. The page's scripts link these marks with the table of texts.
 """
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Any
@@ -51,9 +52,20 @@ class Figure:
     notes: list[str] = field(default_factory=list)
 
 
-def rows(values: list[dict[str, Any]]) -> alt.InlineData:
-    """Return a chart's data with rounded numbers, which keeps the page small."""
-    return alt.InlineData(values=[{k: _rounded(v) for k, v in row.items()} for row in values])
+class _Named(str):
+    """The name of a chart's data, with the data: Altair copies data for every layer, and passes on a name."""
+
+    __slots__ = ("values",)
+    values: list[dict[str, Any]]
+
+
+def rows(values: list[dict[str, Any]]) -> alt.NamedData:
+    """Return a chart's data with rounded numbers, which keeps the page small; `specification` adds them."""
+    rounded = [{k: _rounded(v) for k, v in row.items()} for row in values]
+    content = json.dumps(rounded, sort_keys=True, default=str)
+    name = _Named(f"data-{hashlib.sha256(content.encode()).hexdigest()[:32]}")
+    name.values = rounded
+    return alt.NamedData(name=name)
 
 
 def _rounded(value: Any) -> Any:
@@ -104,8 +116,22 @@ def specification(chart: Drawing, height: int) -> dict[str, Any]:
     spec: dict[str, Any] = sized.to_dict(validate=schemapi.DEBUG_MODE)
     # The page configures all charts.
     spec.pop("config", None)
+    spec["datasets"] = dict(_datasets(spec))
     _label_ticks_exactly(spec)
     return spec
+
+
+def _datasets(part: Any) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the name and the rows of all data of a specification, from the outside in."""
+    if isinstance(part, list):
+        for entry in part:
+            yield from _datasets(entry)
+    elif isinstance(part, dict):
+        if isinstance(name := part.get("data", {}).get("name"), _Named):
+            yield str(name), name.values
+        for key, entry in part.items():
+            if key != "data":
+                yield from _datasets(entry)
 
 
 def _label_ticks_exactly(part: Any) -> None:
