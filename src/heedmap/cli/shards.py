@@ -50,8 +50,8 @@ def with_engines(
     places = places or ("out",)
 
     def run(*, shard: str | None = None, engine: str | None = None, **values: Any) -> None:
-        given = (values[place] for place in places if values.get(place) is not None)
-        folder = next(given, None)
+        folders = (values[place] for place in places if values.get(place) is not None)
+        folder = next(folders, None)
         if engine is not None:
             _run_on(engine, shard, values, command)
             return

@@ -21,9 +21,8 @@ from heedmap.huggingface.rerun import TOLERANCE
 
 Tokens = Sequence[int]
 SIMILAR = 0.75  # of the longest: texts of a batch have at least so many tokens to read
-FEW = (
-    64  # positions: a smaller batch is filled with shorter texts, for a pass has a cost of its own
-)
+# Positions: a smaller batch is filled with shorter texts, for a pass has a cost of its own.
+FEW = 64
 
 
 class PrefixReader:
@@ -42,7 +41,7 @@ class PrefixReader:
         self, texts: Sequence[Tokens], changed: Sequence[Sequence[Tokens]]
     ) -> list[Float[Tensor, "_ C"]]:
         """Return the logits of each text's changed texts."""
-        results = [torch.zeros(len(own), self.classes) for own in changed]
+        results = [torch.zeros(len(variants), self.classes) for variants in changed]
         for rows in sorted_batches(np.array([*map(len, texts)]), self.positions):
             jobs = [
                 _Job(i, place, j, _common(texts[i], tokens), tokens)
@@ -66,9 +65,9 @@ class PrefixReader:
                 results[job.text][job.number] = row_logits
 
     def _read(self, whole: DynamicCache, jobs: Sequence["_Job"]) -> Tensor:
-        device, prefix = self.model.device, max(job.kept for job in jobs)
+        device, prefix = self.model.device, max(job.prefix for job in jobs)
         ids, mask = self._padded([job.rest for job in jobs])
-        starts = torch.tensor([[job.kept] for job in jobs], device=device)
+        starts = torch.tensor([[job.prefix] for job in jobs], device=device)
         is_kept = torch.arange(prefix, device=device) < starts
         places = torch.arange(ids.shape[1], device=device).minimum(mask.sum(1, keepdim=True) - 1)
         result: Tensor = self.model(
@@ -90,18 +89,18 @@ class PrefixReader:
 
 
 class _Job(NamedTuple):
-    """A changed text: its text's number and place in a batch, its own number, and how many tokens are kept."""
+    """A changed text: its text's number and place in a batch, its own number, its prefix's tokens."""
 
     text: int
     place: int
     number: int
-    kept: int
+    prefix: int
     tokens: Tokens
 
     @property
     def rest(self) -> Tokens:
         """Return the tokens to read."""
-        return self.tokens[self.kept :]
+        return self.tokens[self.prefix :]
 
 
 def _similar(jobs: Sequence[_Job], positions: int) -> Iterator[list[_Job]]:
@@ -121,10 +120,10 @@ class _Prefix(DynamicCache):
 
     def __init__(self, whole: DynamicCache, rows: Int[Tensor, " B"], prefix: int) -> None:
         super().__init__()
-        self.kept: list[tuple[Tensor, Tensor]] = []
+        self.prefixes: list[tuple[Tensor, Tensor]] = []
         for layer, (keys, values) in enumerate(_of_layers(whole)):
             rows = rows.to(keys.device)
-            self.kept.append(
+            self.prefixes.append(
                 super().update(keys[rows, :, :prefix], values[rows, :, :prefix], layer)
             )
 
@@ -132,7 +131,7 @@ class _Prefix(DynamicCache):
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
         """Return the kept keys and values with the new ones behind them."""
-        keys, values = self.kept[layer_idx]
+        keys, values = self.prefixes[layer_idx]
         return torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2)
 
 
@@ -147,8 +146,8 @@ def _of_layers(cache: DynamicCache) -> Iterator[tuple[Tensor, Tensor]]:
 def _common(text: Tokens, changed: Tokens) -> int:
     """Count the first tokens that two texts share, without the last one of the second."""
     count = 0
-    for one, other in zip(text, changed[:-1], strict=False):
-        if one != other:
+    for token, changed_token in zip(text, changed[:-1], strict=False):
+        if token != changed_token:
             break
         count += 1
     return count
@@ -171,7 +170,7 @@ def prefix_reader(
         if not reader.reads(text, changed):
             continue
         try:
-            (found,) = reader.logits([text], [changed])
+            (logits,) = reader.logits([text], [changed])
         except (
             RuntimeError,
             ValueError,
@@ -182,7 +181,7 @@ def prefix_reader(
             AssertionError,
         ):
             return None
-        for row, tokens in zip(found, changed, strict=True):
+        for row, tokens in zip(logits, changed, strict=True):
             ids = torch.tensor([tokens], device=model.device)
             with torch.inference_mode():
                 expected = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
