@@ -11,6 +11,7 @@ from heedmap.cli.train import train_own
 from heedmap.data.file_kinds import refuse_missing
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
+from heedmap.files.naming import MODEL, check_name, is_there
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run_paths import DefaultPlace
 from heedmap.settings import (
@@ -79,8 +80,6 @@ def audit_command(
     _check_divisible(retrain, variant, out, given)
     options = given.of(AuditSettings)
     AuditSettings.of(**options)  # report a wrong value before the training
-    if data is not None:
-        refuse_missing(str(data))
     if run is not None:
         given.allow(AuditSettings, of="--run, whose settings stand")
         if model is not None:
@@ -142,6 +141,11 @@ def _check_source(
             "--out: not an option of --run, whose own folder keeps the audit; leave out, or copy the folder "
             "and audit the copy"
         )
+    # Before the slow imports.
+    if model is not None and not is_there(model):
+        check_name(model, MODEL)
+    if data is not None:
+        refuse_missing(data)
 
 
 def _check_divisible(
