@@ -65,8 +65,8 @@ def choose_examples(
     keys = instances["key"].to_pylist()
     while len(examples) < min(FEWEST, len(np.unique(texts))):
         row = int(np.where(is_shown, -np.inf, confidence).argmax())
-        reason = "No rule chose it; it is one of the texts that the model is surest about."
-        title = f"One of the audited texts, {shortened(text_name(keys[row]))}"
+        reason = "No other rule chose it; it is one of the texts that the model is surest about."
+        title = f"Among the surest answers, {shortened(text_name(keys[row]))}"
         examples.append(Example(row, title, reason))
         is_shown |= texts == texts[row]
     return examples
