@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from heedmap.runs.check import check
     from heedmap.runs.check_adversary import check_adversary
     from heedmap.runs.explain import explain
+    from heedmap.runs.from_arrays import from_arrays
     from heedmap.runs.open import open_model, open_run
     from heedmap.runs.run import Run
     from heedmap.runs.train import fine_tune, train
@@ -54,6 +55,7 @@ _HOMES = {
     "Finding": "experiments.findings",
     "explain": "runs.explain",
     "fine_tune": "runs.train",
+    "from_arrays": "runs.from_arrays",
     "open_model": "runs.open",
     "Run": "runs.run",
     "open_run": "runs.open",
@@ -75,6 +77,7 @@ __all__ = [
     "debate",
     "explain",
     "fine_tune",
+    "from_arrays",
     "load",
     "open_audit",
     "open_model",

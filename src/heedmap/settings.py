@@ -335,6 +335,28 @@ class TransformerSettings(Settings):
 ON_TRIAL = OptionSubset(TransformerSettings, "long_texts", "dtype", "batch_tokens")
 
 
+class ArraysSettings(Settings):
+    """A model of which arrays are known alone: weights, and what each item says for each class.
+
+    `rows`: of weights, per instance. `reading`: a function reads changed items again. `weights`: a hash of the
+    arrays.
+    """
+
+    rows: Positive
+    reading: bool
+    weights: str
+
+    @property
+    def description(self) -> str:
+        """Describe the model in one line."""
+        rows = "one row" if self.rows == 1 else f"{self.rows} rows"
+        read = "with" if self.reading else "without"
+        return f"arrays: {rows} of weights, a linear read-out, {read} a function that reads again"
+
+
+AnyModelSettings = ModelSettings | TransformerSettings | ArraysSettings
+
+
 class TrainSettings(Settings):
     """How a model is trained. `first_epoch`: whether it may be the best one (not in the released code).
 
@@ -593,7 +615,7 @@ class RunSettings(Settings):
     version: Literal[1] = 1
     fingerprint: str
     data: DataSettings
-    model: ModelSettings | TransformerSettings
+    model: AnyModelSettings
     train: TrainSettings | FineTuneSettings | None = None
     audit: AuditSettings | None = None
     variant: str | None = None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heedmap.data.in_memory import InMemory
 from heedmap.data.readers import SPLITS
 from heedmap.data.text_names import is_place
-from heedmap.data.texts import Pair, Text
+from heedmap.data.texts import Pair, Stored, Text
 from heedmap.settings import DataSettings
 from heedmap.terminal.html import html_table
 from heedmap.terminal.output import printable, remark
@@ -30,6 +30,7 @@ class Split:
     Of pairs of texts, attention is over `tokens`, given `queries`; `allowed` (B, C) are the possible answers.
     Where long texts are read in windows, one per row, `text_of` numbers the text of each row.
     `written` are the texts of which `tokens` are a view; None where they are not known, or the tokens joined.
+    `numbers` are those of the instances in arrays, where a model has nothing else.
     Of MANY texts keys, tokens and texts are compact sequences (`heedmap.data.compact`) instead of lists.
     """
 
@@ -41,6 +42,7 @@ class Split:
     allowed: NDArray[np.bool_] | None = None
     text_of: NDArray[np.int64] | None = None
     written: Sequence[str] | None = None
+    numbers: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -71,6 +73,8 @@ class Split:
     @property
     def texts(self) -> Sequence[Text]:
         """Return what a model reads: the tokens, or each `Pair` of tokens and their query."""
+        if self.numbers is not None:
+            return [Stored(*row) for row in zip(self.tokens, self.numbers.tolist(), strict=True)]
         if self.queries is None:
             return self.tokens
         allowed = [None] * len(self) if self.allowed is None else list(self.allowed)
@@ -88,6 +92,7 @@ class Split:
             None if self.allowed is None else self.allowed[indices],
             None if self.text_of is None else self.text_of[indices],
             None if self.written is None else [self.written[i] for i in rows],
+            None if self.numbers is None else self.numbers[indices],
         )
 
     @property

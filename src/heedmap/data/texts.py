@@ -34,6 +34,30 @@ class Pair(Sequence[str]):
         return self.tokens[index]
 
 
+@dataclass(frozen=True, eq=False)
+class Stored(Sequence[str]):
+    """The items of an instance, by their names, of which a model holds arrays under its `number`.
+
+    The first of them are `Stored` too. Any other change makes a list of names, which must be read.
+    """
+
+    tokens: Sequence[str]
+    number: int
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        part = self.tokens[index]
+        if isinstance(index, slice) and not index.start and index.step in (None, 1):
+            return replace(self, tokens=part)
+        return part
+
+
 def exchanged(text: Text, place: int, *tokens: str) -> Text:
     """Replace one token by others, or by none; a pair keeps its query.
 

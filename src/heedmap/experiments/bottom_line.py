@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import COLOURS, AuditResult, Finding, Level
+from heedmap.experiments.needs import untold
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions.instances import NO_LABELS, ONE_CLASS, is_doubtful
 from heedmap.experiments.questions.trainings import told_of_trainings
 from heedmap.experiments.rates import LEAST, Answers, OfKind, Rates
 from heedmap.experiments.reasons import because, by_class, measured, what_to_do
 from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
-from heedmap.settings import AuditSettings, TransformerSettings
+from heedmap.settings import ArraysSettings, AuditSettings, TransformerSettings
 from heedmap.terminal.html import escaped
 
 LEVELS: dict[Answer, Level] = {
@@ -114,7 +115,10 @@ def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
         trainings=trainings,
         rates=_rates_text(audit, rates, line.answer),
         not_tested=not_tested(
-            audit.findings, "trainings" in tables, variant=audit.settings.variant is not None
+            audit.findings,
+            "trainings" in tables,
+            variant=audit.settings.variant is not None,
+            untold=untold(audit.about),
         ),
     )
 
@@ -135,6 +139,16 @@ def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> 
     if skill is not None and is_doubtful(skill):
         return _doubt(skill)
     names = audit.classes
+    if "highlights" in audit.about.get("not_asked", {}):
+        reason = (
+            "the model cannot read the input again, so that it is not known what becomes of the answer without "
+            "what the map highlights"
+        )
+        return BottomLine(
+            "cannot tell",
+            reason,
+            "audit it with a function that reads changed input (`predict`)",
+        )
     if "highlights" not in tables:
         reason = "the texts were not read again without the highlighted words"
         return BottomLine("cannot tell", reason, "audit the run again")
@@ -155,6 +169,8 @@ def kind_of(audit: AuditResult) -> str:
     model = audit.settings.model
     if isinstance(model, TransformerSettings):
         return "transformer"
+    if isinstance(model, ArraysSettings):
+        return "arrays"
     if "query" in audit.tables["instances"].column_names:
         return "pair"
     return "hierarchical" if audit.settings.data.tokenizer == "sentences" else model.encoder
@@ -200,16 +216,21 @@ def _said(answer: Answer, answers: Answers) -> str:
 
 
 def not_tested(
-    findings: Sequence[Finding], other_trainings: bool = False, *, variant: bool = False
+    findings: Sequence[Finding],
+    other_trainings: bool = False,
+    *,
+    variant: bool = False,
+    untold: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return what the audit has not asked; further trainings ask two of these, and labels one.
 
     `other_trainings`: whether the rule was applied to other trainings, too. `variant`: whether the model was
-    itself made to attend elsewhere, or as another model does.
+    itself made to attend elsewhere, or as another model does. `untold`: what could not be asked of it.
     """
     keys = {finding.key for finding in findings}
     has_labels = all(finding.reading != NO_LABELS for finding in findings)
     return (
+        *untold,
         *([] if has_labels else ["whether the model predicts well, for the texts have no labels"]),
         "other texts",
         *([] if other_trainings or "stability" in keys else ["other training seeds"]),

@@ -103,7 +103,7 @@ class ChunkedContext(AuditContext):
         return [
             name
             for name, experiment in self.experiments.items()
-            if experiment.in_chunks and experiment.applies(self.model, self.split)
+            if experiment.in_chunks and experiment.can_ask(self.model, self.split)
         ]
 
     def planned(self, costs: Mapping[str, float]) -> dict[str, float]:
@@ -130,7 +130,7 @@ class ChunkedContext(AuditContext):
     def prepare(self) -> None:
         """Make the tables of all texts that questions of chunks read."""
         for name, experiment in self.experiments.items():
-            if experiment.before_chunks and experiment.applies(self.model, self.split):
+            if experiment.before_chunks and experiment.can_ask(self.model, self.split):
                 self.table(name)
 
     def ask(self, chunk: Chunk) -> None:

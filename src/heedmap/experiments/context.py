@@ -45,9 +45,8 @@ class TableMaker(Protocol):
     def variants(self) -> object | None:
         """Return what lists the further trainings; None if it takes none."""
 
-    @property
-    def applies(self) -> Callable[[Model, Split], bool]:
-        """Return the function that says whether the experiment applies to a model and texts."""
+    def can_ask(self, model: Model, split: Split) -> bool:
+        """Return whether the experiment applies to a model and texts, and the model can do what it needs."""
 
     @property
     def in_chunks(self) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.pooling import TEXT
-from heedmap.settings import ModelSettings, TransformerSettings
+from heedmap.settings import AnyModelSettings, TransformerSettings
 
 MOST_TIED = (
     0.25  # share of the texts; of SST's a seventh have ties in float32, three quarters in bfloat16
@@ -29,7 +29,7 @@ def tied_texts(importance: pa.ChunkedArray) -> float:
     return float(np.mean(tied)) if tied else 0.0
 
 
-def ties(tables: Mapping[str, pa.Table], model: ModelSettings | TransformerSettings) -> list[str]:
+def ties(tables: Mapping[str, pa.Table], model: AnyModelSettings) -> list[str]:
     """Return a note if half precision rounds leave-one-out to ties in more than MOST_TIED of the texts."""
     if not isinstance(model, TransformerSettings) or model.dtype == "float32":
         return []

@@ -24,8 +24,8 @@ from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.results import Results, TextNumbers
 from heedmap.experiments.variants import Retraining, Variant
-from heedmap.models.trace import Model
-from heedmap.settings import AuditSettings, ModelSettings, TransformerSettings
+from heedmap.models.trace import Capability, Model
+from heedmap.settings import AnyModelSettings, AuditSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,8 @@ class Experiment:
         columns: what the table's columns mean (see `column_frame`).
         per_text: whether the table has exactly one row per text, in order.
         applies: whether the experiment applies to this model and these texts.
+        needs: what it asks a model to do (`heedmap.models.trace.Capability`). A model that cannot is not asked,
+            and card and page say so.
         findings: the card's findings, from the tables (with windows pooled by text).
         figures: import paths `module:function` of functions from an `AuditResult` to a list of
             `heedmap.report.charts.Figure`. They are paths so that no experiment loads the plotting library.
@@ -95,6 +97,7 @@ class Experiment:
     columns: Columns = field(default_factory=Columns)
     per_text: bool = True
     applies: Callable[[Model, Split], bool] = lambda model, split: True
+    needs: tuple[Capability, ...] = ()
     findings: Callable[[Results], list[Finding]] = lambda results: []
     figures: tuple[str, ...] = ()
     heat_maps: Callable[[Row], list[HeatMap]] = lambda row: []
@@ -103,14 +106,16 @@ class Experiment:
     cost: Callable[[CostProbe], float] | None = None
     files: Callable[[Model], Sequence[str]] = lambda model: ()
     about: Callable[[AuditContext], dict[str, object]] = lambda context: {}
-    notes: Callable[[Mapping[str, pa.Table], ModelSettings | TransformerSettings], list[str]] = (
-        lambda tables, model: []
-    )
+    notes: Callable[[Mapping[str, pa.Table], AnyModelSettings], list[str]] = lambda tables, model: []
     variants: Callable[[Retraining], list[Variant]] | None = None
     recorded: bool = False
     compares: bool = False
     in_chunks: bool = False
     before_chunks: bool = False
+
+    def can_ask(self, model: Model, split: Split) -> bool:
+        """Return whether it applies to this model and these texts, and the model can do what it needs."""
+        return model.capabilities.issuperset(self.needs) and self.applies(model, split)
 
 
 @cache
@@ -161,18 +166,32 @@ def applicable(
     Those that train further models are not among them (see `retrainable`), those that read a record of the
     training only if there is one, and those that ask other trainings only if the model is `compared` with any.
     """
-    names = [name for name in _applying(model, split) if not retrains(name)]
-    experiments = {name: registered()[name] for name in names}
     return [
         name
-        for name, experiment in experiments.items()
-        if (recorded or not experiment.recorded) and (compared or not experiment.compares)
+        for name, experiment in _of_audit(recorded, compared).items()
+        if experiment.can_ask(model, split)
     ]
+
+
+def not_asked(
+    model: Model, split: Split, recorded: bool = False, compared: bool = False
+) -> dict[str, list[Capability]]:
+    """Return the experiments that would be `applicable` to a model that can do more, with what it cannot."""
+    return {
+        name: missing
+        for name, experiment in _of_audit(recorded, compared).items()
+        if (missing := [need for need in experiment.needs if need not in model.capabilities])
+        and experiment.applies(model, split)
+    }
 
 
 def retrainable(model: Model, split: Split) -> list[str]:
     """Return the names of the experiments that train further models and apply here, in order."""
-    return [name for name in _applying(model, split) if retrains(name)]
+    return [
+        name
+        for name, experiment in registered().items()
+        if retrains(name) and experiment.can_ask(model, split)
+    ]
 
 
 def retrains(name: str) -> bool:
@@ -184,7 +203,7 @@ def make_findings(
     tables: Mapping[str, pa.Table],
     settings: AuditSettings,
     classes: list[str],
-    model: ModelSettings | TransformerSettings | None = None,
+    model: AnyModelSettings | None = None,
     rates: Rates | None = None,
 ) -> list[Finding]:
     """Return a finding per question that the tables can answer, in the order of the card.
@@ -204,7 +223,7 @@ def numbers_by_finding(
     tables: Mapping[str, pa.Table],
     settings: AuditSettings,
     classes: list[str],
-    model: ModelSettings | TransformerSettings | None = None,
+    model: AnyModelSettings | None = None,
     rates: Rates | None = None,
 ) -> dict[str, TextNumbers]:
     """Return the numbers per text that each finding is made of, by its key (see `make_findings`).
@@ -230,7 +249,7 @@ def estimate(context: AuditContext) -> dict[str, float]:
         name: experiment.cost
         for name, experiment in registered().items()
         if experiment.cost is not None
-        and experiment.applies(context.model, context.split)
+        and experiment.can_ask(context.model, context.split)
         and not context.done(name)
     }
     if not costs or not len(context.lengths):
@@ -256,5 +275,12 @@ def column_frame(tables: Mapping[str, pa.Table]) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["table", "column", "type", "range", "meaning"])
 
 
-def _applying(model: Model, split: Split) -> list[str]:
-    return [name for name, experiment in registered().items() if experiment.applies(model, split)]
+def _of_audit(recorded: bool, compared: bool) -> dict[str, Experiment]:
+    """Return the experiments that an audit asks without further trainings."""
+    return {
+        name: experiment
+        for name, experiment in registered().items()
+        if not retrains(name)
+        and (recorded or not experiment.recorded)
+        and (compared or not experiment.compares)
+    }

@@ -15,7 +15,13 @@ from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative,
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.repeats import text_numbers
 from heedmap.files.tables import release_mapped
-from heedmap.settings import PLAIN, AuditSettings, ModelSettings, TransformerSettings
+from heedmap.settings import (
+    PLAIN,
+    AnyModelSettings,
+    ArraysSettings,
+    AuditSettings,
+    TransformerSettings,
+)
 
 ROUNDED = 3  # digits of a text's share of the attainable, by which it counts as equal to another's
 LEAST_ROOM = 0.02  # between chance and ceiling
@@ -40,8 +46,9 @@ class Results:
     """Tables with one row per text, and the settings they were made with.
 
     `short` marks texts of one token; `clusters` numbers the distinct texts; `derived`: the heat map is
-    computed from the layer's weights, not equal to them. `tail` is that of the intervals. `numbers` are those
-    that findings are made of, by the finding's key, kept as these are made.
+    computed from the layer's weights, not equal to them; `can_read`: the model reads changed input again.
+    `tail` is that of the intervals. `numbers` are those that findings are made of, by the finding's key, kept
+    as these are made.
     """
 
     def __init__(
@@ -49,7 +56,7 @@ class Results:
         tables: Mapping[str, pa.Table],
         settings: AuditSettings,
         classes: list[str],
-        model: ModelSettings | TransformerSettings | None = None,
+        model: AnyModelSettings | None = None,
         rates: Rates | None = None,
     ) -> None:
         self.tables, self.settings, self.classes, self.model = tables, settings, classes, model
@@ -62,6 +69,7 @@ class Results:
         self.clusters = text_numbers(self.tables["instances"])
         self.view = model.view if isinstance(model, TransformerSettings) else PLAIN[0]
         self.derived = self.view not in PLAIN
+        self.can_read = not isinstance(model, ArraysSettings) or model.reading
 
     def column(self, table: str, name: str) -> NDArray[np.float64]:
         """Return a column of numbers, null as NaN."""

@@ -28,7 +28,7 @@ from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
 from heedmap.huggingface.views import View, on_words
 from heedmap.importance.words import sum_by_word
 from heedmap.models.layered import Map
-from heedmap.models.trace import Trace
+from heedmap.models.trace import READS, Trace
 from heedmap.settings import TransformerSettings
 
 ROWS = ("row", "gradient", "effective")  # views of the read row; the others use all rows
@@ -57,6 +57,8 @@ class TransformerClassifier:
     Raises:
         InputError: the model's attention cannot be attached to, or it has no such layer or head.
     """
+
+    capabilities = READS
 
     def __init__(
         self,

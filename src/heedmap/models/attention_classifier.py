@@ -13,7 +13,7 @@ from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.classifier import TOKENS, Classifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import SCORES, Lexical
-from heedmap.models.trace import Readout, Trace, decode
+from heedmap.models.trace import READS, Readout, Trace, decode
 from heedmap.settings import ModelSettings
 
 LOGITS = 1 << 20  # per batch, one per token and class: above 64 classes a batch holds fewer tokens
@@ -103,6 +103,8 @@ class TextClassifier(AttentionClassifier):
 
     Two classes have one sigmoid output, or an output each (`settings.sigmoid`).
     """
+
+    capabilities = READS | {"read-out"}
 
     def __init__(
         self, settings: ModelSettings, vocabulary: Vocabulary, classes: Sequence[str]

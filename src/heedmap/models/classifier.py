@@ -15,6 +15,7 @@ from heedmap.data.batches import Batch, Encoded, GuidedBatch
 from heedmap.data.texts import Text, exchanged
 from heedmap.data.vocabulary import PAD, UNKNOWN_WORD, Vocabulary
 from heedmap.models.encoders import ENCODERS
+from heedmap.models.trace import READS
 from heedmap.settings import ModelSettings
 
 TOKENS = 16_384  # per batch
@@ -27,6 +28,7 @@ class Classifier(nn.Module, ABC):
     """
 
     tokens_at_once = TOKENS
+    capabilities = READS
 
     def __init__(
         self, settings: ModelSettings, vocabulary: Vocabulary, classes: Sequence[str]

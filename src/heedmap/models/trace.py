@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -70,13 +70,24 @@ class Trace:
         return self.logits.argmax(-1)
 
 
+Capability = Literal["reading", "gradients", "read-out"]
+READS: frozenset[Capability] = frozenset({"reading", "gradients"})
+
+
 @runtime_checkable
 class Model(Protocol):
-    """A model on trial. Experiments use nothing else of a model."""
+    """A model on trial. Experiments use nothing else of a model.
+
+    Without "reading" `logits` are those of the audited texts alone, and without "gradients" there is no
+    embedding: `embed` and `logits_from` raise NotImplementedError.
+    """
 
     classes: list[str]
     tokens_at_once: int
     """How many positions one batch may hold, which bounds the memory."""
+    capabilities: frozenset[Capability]
+    """What it can do: read a changed input again ("reading"), give gradients by its input and parameters
+    ("gradients"), and read one row of weights out linearly, Σ_t α_t R[t] + b ("read-out")."""
 
     @property
     def precision(self) -> torch.dtype:

@@ -19,6 +19,7 @@ from heedmap.experiments.findings import (
     level_text,
     pooled,
 )
+from heedmap.experiments.needs import not_asked_text, untold
 from heedmap.experiments.notes import note_texts
 from heedmap.experiments.rounding import number
 from heedmap.report.wording import (
@@ -152,12 +153,15 @@ def facts(audit: AuditResult) -> list[tuple[str, str]]:
     if weights := weights_kept(audit, short=True):
         rows["adversary"] = f"weights {weights}"
     rows |= left_out(audit)
+    if unasked := not_asked_text(audit.about):
+        rows["not asked"] = unasked
     if audit.rates is not None:
         rows["not tested"] = "; ".join(
             not_tested(
                 audit.findings,
                 "trainings" in audit.tables,
                 variant=audit.settings.variant is not None,
+                untold=untold(audit.about),
             )
         )
     return [*rows.items(), *(("note", note) for note in note_texts(audit.about))]

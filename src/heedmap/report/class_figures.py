@@ -37,7 +37,8 @@ def by_class(audit: AuditResult) -> list[Figure]:
     class_index = column(audit.tables, "class_erasure", "class").astype(int)
     sampled = column(audit.tables, "class_erasure", "sampled") > 0
     two = len(audit.classes) == 2
-    group = "predicted" if two else "label"
+    labels = column(audit.tables, "instances", "label")
+    group = "predicted" if two or np.isnan(labels).any() else "label"
     with_texts = np.unique(column(audit.tables, "instances", group).astype(int))
     drawable = [i for i in with_texts.tolist() if (sampled & (class_index == i)).any()]
     names = [audit.classes[i] for i in drawable[:LISTED]]
@@ -114,7 +115,7 @@ def by_class(audit: AuditResult) -> list[Figure]:
                 *(Key(TITLES[side], PALETTE[i]) for i, side in enumerate(SIDES)),
                 Key("weights shuffled", PALETTE[0], "hollow"),
             ],
-            notes=_not_drawn(len(drawable), len(with_texts), audit.classes, two),
+            notes=_not_drawn(len(drawable), len(with_texts), audit.classes, group == "predicted"),
         )
     ]
 
@@ -126,12 +127,14 @@ def _row_text(classes: int) -> str:
     return MANY if classes <= MOST else TOO_MANY.format(classes)
 
 
-def _not_drawn(drawable: int, with_texts: int, classes: Sequence[str], two: bool) -> list[str]:
+def _not_drawn(
+    drawable: int, with_texts: int, classes: Sequence[str], by_prediction: bool
+) -> list[str]:
     """Count the classes without a row, by reason."""
     missing = len(classes) - with_texts
     of_label = f"{missing} of {len(classes)} classes {'has' if missing == 1 else 'have'} no text"
     reasons = {
-        unpredicted(with_texts, classes) if two else of_label: missing,
+        unpredicted(with_texts, classes) if by_prediction else of_label: missing,
         f"{with_texts - drawable} more have none that is sampled": with_texts - drawable,
         f"{drawable - LISTED} more are too many to draw": max(drawable - LISTED, 0),
     }

@@ -195,6 +195,8 @@ def curves(audit: AuditResult) -> list[Figure]:
         words: column(audit.tables, "decision_flips", f"count_{name}")
         for name, words in RANKINGS.items()
     }
+    # Leave-one-out is not known of a model that cannot read again.
+    counts = {words: count for words, count in counts.items() if np.isfinite(count).any()}
     lists = table["count_random"].to_pylist()
     draws = max((len(row) for row in lists if row), default=1)
     counts[RANDOM] = np.array([[np.nan] * draws if row is None else row for row in lists]).T

@@ -8,6 +8,7 @@ from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import SIGNS, AuditResult, pooled
 from heedmap.experiments.methods.adversary_weights import FILE
+from heedmap.experiments.needs import not_asked_text
 from heedmap.experiments.notes import drift_text, note_texts
 from heedmap.experiments.questions.adversary import is_exact, is_searched
 from heedmap.experiments.rates import packaged_rates
@@ -48,7 +49,7 @@ from heedmap.report.wording import (
     vectors_text,
     weights_kept,
 )
-from heedmap.settings import AuditSettings, TransformerSettings
+from heedmap.settings import AuditSettings, ModelSettings, TransformerSettings
 
 
 def page(audit: AuditResult) -> str:
@@ -152,7 +153,7 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
         if weights := weights_kept(audit):
             facts.append(("adversary's weights", f"{weights}, tables/{FILE}"))
         facts.append(("weights", f"{settings.model.source}, sha256 {settings.model.weights}"))
-    else:
+    elif isinstance(settings.model, ModelSettings):
         sizes = f"embedding {settings.model.embedding_size}, hidden {settings.model.hidden_size}"
         facts.append(("size", sizes))
     if query := query_name(audit):
@@ -171,6 +172,7 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
         facts.append(("repeated", repeats))
     if vectors := vectors_text(audit):
         facts.append(("word vectors", vectors))
+    facts += [("not asked", text) for text in [not_asked_text(audit.about)] if text]
     facts += [("note", note) for note in note_texts(audit.about)]
     unknown = audit.about.get("unknown_share")
     if isinstance(unknown, int | float):

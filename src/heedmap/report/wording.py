@@ -18,7 +18,7 @@ from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.results import LEAST_ROOM
 from heedmap.experiments.rounding import number, told_apart
-from heedmap.settings import AuditSettings, RunSettings, TransformerSettings
+from heedmap.settings import ArraysSettings, AuditSettings, RunSettings, TransformerSettings
 
 LISTED = 12  # classes that are listed; of more, the first ones
 LONG = 40  # characters of a class's name; a longer one is cut
@@ -202,6 +202,8 @@ def architecture_text(audit: AuditResult) -> str:
         name = audit.about.get("architecture", "a transformer")
         source = "a model from memory" if model.in_memory else Path(model.source).name
         return f"{source} ({name}), {heat_map}"
+    if isinstance(model, ArraysSettings):
+        return model.description
     condition = f" given the {query}" if (query := query_name(audit)) else ""
     levels = " of words, then of sentences" if _of_sentences(audit) else ""
     encoder = "no" if model.encoder == "none" else model.encoder

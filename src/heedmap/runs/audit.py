@@ -20,6 +20,7 @@ from heedmap.experiments.registry import (
     applicable,
     estimate,
     make_findings,
+    not_asked,
     registered,
     retrainable,
 )
@@ -169,7 +170,9 @@ def _answer(
     for caveat in drift_notes:
         remark(f"{run.name}: {caveat}")
     whole = run.corpus.splits["test"]
-    names = applicable(run.model, split, evidence.recorded is not None, bool(evidence.other_seeds))
+    reads = (evidence.recorded is not None, bool(evidence.other_seeds))
+    names = applicable(run.model, split, *reads)
+    left_out_questions = not_asked(run.model, split, *reads)
     names += [name for name in retrainable(run.model, split) if evidence.has(name)]
     budget = evidence if isinstance(evidence, BudgetContext) else None
     costs = estimate(evidence) if budget is None else budget.costs
@@ -193,6 +196,7 @@ def _answer(
         **run.facts,
         **_rounding_factors(tables),
         **({} if budget is None else {"budget": budget_facts(budget)}),
+        **({"not_asked": left_out_questions} if left_out_questions else {}),
     }
     caveats: list[str] = []
     for name in names:

@@ -41,6 +41,11 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
             f"drawn = {settings.drawn}: expected either minutes or a number of texts to draw, got both; leave "
             "one out"
         )
+    if (settings.drawn or settings.minutes) and "reading" not in run.model.capabilities:
+        raise InputError(
+            "minutes, drawn: texts are drawn until the bottom line is certain, and there is none about a model "
+            "that cannot read changed input again; leave out"
+        )
     stored = None if run.folder is None else RunFolder(run.folder).settings(moved=True).audit
     if stored is not None and not stored.is_same_but_for_budget(settings):
         stored = None

@@ -8,7 +8,7 @@ from heedmap.errors import InputError
 from heedmap.runs.conclusions import read_findings
 from heedmap.runs.folder import SETTINGS, SWEEP, RunFolder
 from heedmap.runs.model_files import is_trained
-from heedmap.settings import RunSettings, TransformerSettings
+from heedmap.settings import ArraysSettings, RunSettings, TransformerSettings
 
 CALIBRATION, REPRODUCTION = "calibration.md", "result.md"  # each marks a folder as one
 
@@ -87,6 +87,8 @@ def _model_name(settings: RunSettings) -> str:
     model = settings.model
     if isinstance(model, TransformerSettings):
         return f"{Path(model.source).name}, {model.view} of layer {model.layer}"
+    if isinstance(model, ArraysSettings):
+        return model.description
     name = f"{model.encoder} {model.score} {model.normaliser}"
     if settings.guide is not None:
         name = f"{model.encoder} {settings.guide.description}"

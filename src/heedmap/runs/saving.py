@@ -11,7 +11,7 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.model_files import write_dynamics, write_model, write_training
 from heedmap.runs.run import Run
 from heedmap.runs.stored_models import model_identity, weights_of
-from heedmap.settings import RunSettings, TransformerSettings
+from heedmap.settings import ArraysSettings, RunSettings, TransformerSettings
 from heedmap.training.fit import Trained
 
 if TYPE_CHECKING:
@@ -64,6 +64,11 @@ def save_run(run: Run, folder: RunFolder) -> Run:
     Raises:
         InputError: the folder cannot be written, or an attention model was not trained here.
     """
+    if isinstance(run.settings.model, ArraysSettings):
+        raise InputError(
+            f"{folder.path}: a run of arrays is not kept in a folder; save the report (.html), or export the "
+            "tables"
+        )
     if isinstance(run.model, AttentionClassifier) and run.training is None:
         raise InputError(
             f"{folder.path}: expected a model that heedmap trained, got one from elsewhere, which has no run "

@@ -12,6 +12,7 @@ from heedmap.data.corpus import Split
 from heedmap.data.one_text import one_text
 from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
+from heedmap.models.arrays import ArraysModel
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
@@ -82,6 +83,10 @@ def read(
     Raises:
         InputError: a text without a word, or a query that is missing or not read. `name` is the model's.
     """
+    if isinstance(model, ArraysModel):
+        raise InputError(
+            f"{name}: expected a run of a model that reads texts, got arrays; call their model itself"
+        )
     if isinstance(model, PairClassifier) and user_text.query is None:
         raise InputError(
             f"{name}: expected a query too: a model of pairs reads a text given one (a question, a "

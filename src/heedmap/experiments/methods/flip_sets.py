@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -60,8 +59,7 @@ def flip_sets(context: AuditContext) -> list[FlipSet | None]:
             erased, logits = _smallest(trace)
         else:
             names = [_quickest(table[row]) for row in rows]
-            importance = context.table("leave_one_out")["importance"]
-            values = rankings(context, trace, importance)
+            values = rankings(context, trace)
             erased = first_words(trace, values, [table[row] for row in rows])
             is_kept = (~erased & trace.mask).unsqueeze(0)
             logits = imposed(context.model, trace, is_kept, context.settings.renormalise)[0]
@@ -105,20 +103,16 @@ def first_words(
     return erased
 
 
-def rankings(
-    context: AuditContext, trace: Trace, importance: pa.ChunkedArray
-) -> dict[str, Float[Tensor, "B T"]]:
-    """Return the tokens' numbers in each of RANKINGS; `importance` is leave-one-out."""
+def rankings(context: AuditContext, trace: Trace) -> dict[str, Float[Tensor, "B T"]]:
+    """Return the tokens' numbers in each of RANKINGS; without leave-one-out if the model cannot read again."""
     heat = trace.ranked_heatmap.double()
     gradient, product = slopes(context.model, trace)
+    numbers = {"attention": heat, "ascending": -heat, "gradient": gradient, "product": product}
+    if "reading" not in context.model.capabilities:
+        return numbers
+    importance = context.table("leave_one_out")["importance"]
     without = torch.zeros_like(heat)
     for i, row in enumerate(trace.rows.tolist()):
         values = torch.tensor(importance[row].as_py(), dtype=torch.float64)
         without[i, trace.mask[i]] = values.nan_to_num().to(heat)
-    return {
-        "attention": heat,
-        "ascending": -heat,
-        "gradient": gradient,
-        "product": product,
-        "leave_one_out": without,
-    }
+    return {**numbers, "leave_one_out": without}

@@ -144,6 +144,7 @@ EXPERIMENT = Experiment(
     "agreement",
     agreement,
     columns=COLUMNS,
+    needs=("reading", "gradients"),
     place=50,
     findings=_findings,
     figures=(

@@ -170,6 +170,7 @@ EXPERIMENT = Experiment(
     "alternatives",
     where_needed,
     columns=COLUMNS,
+    needs=("reading",),
     place=44,
     heat_maps=_heat_maps,
     cost=_cost,

@@ -389,5 +389,11 @@ def _cost(probe: CostProbe) -> float:
 
 
 EXPERIMENT = Experiment(
-    "baselines", baselines, columns=COLUMNS, place=45, heat_maps=_heat_maps, cost=_cost
+    "baselines",
+    baselines,
+    columns=COLUMNS,
+    needs=("reading", "gradients"),
+    place=45,
+    heat_maps=_heat_maps,
+    cost=_cost,
 )

@@ -37,7 +37,7 @@ SHUFFLES = 5  # random rankings, as in the paper
 COLUMNS = Columns(
     "One row per text. Tokens' weights are erased one after another, the first of a ranking first, until "
     "another class is predicted, while any token is left. Null for texts of one token, and those not sampled "
-    "where the read-out is not linear.",
+    "where the read-out is not linear. Columns of leave-one-out are null where the model cannot read again.",
     {
         **shared("row", "predicted", "n_tokens"),
         "count_{ranking}": (
@@ -101,13 +101,12 @@ def decision_flips(context: AuditContext) -> pa.Table:
     shuffled = {quantity: np.full((total, SHUFFLES), np.nan) for quantity in ("count", "mass")}
     by_chance = np.full(total, np.nan)
     sets: list[list[int] | None] = [None] * total
-    importance = context.table("leave_one_out")["importance"]
     renormalise = context.settings.renormalise
     for trace in traces_of(context):
         rows = trace.rows.numpy(force=True)
         # A text of one token has nothing left to predict from once that is erased.
         long = (trace.mask.sum(-1) > 1).numpy(force=True)
-        values_by_ranking = rankings(context, trace, importance)
+        values_by_ranking = rankings(context, trace)
         for name, ranking in values_by_ranking.items():
             _put(columns, name, rows, along(context.model, trace, ranking, renormalise), long)
         changed = with_nothing_left(context.model, trace).numpy(force=True)
@@ -248,9 +247,10 @@ def _findings(results: Results) -> list[Finding]:
         name: results.column("decision_flips", f"efficiency_{name}")
         for name in (*RANKINGS, "random")
     }
-    by_ranking = ", ".join(
-        f"{RANKINGS[name]} {mean(shares[name]):z.2f}" for name in RANKINGS if name != "attention"
-    )
+    others = [name for name in RANKINGS if name != "attention"]
+    if not results.can_read:
+        others.remove("leave_one_out")
+    by_ranking = ", ".join(f"{RANKINGS[name]} {mean(shares[name]):z.2f}" for name in others)
     is_sampled = np.isfinite(results.column("decision_flips", "count_attention"))
     flippable = np.isfinite(shares["attention"])
     fractions = results.column("decision_flips", "fraction_attention")[flippable]

@@ -257,6 +257,7 @@ EXPERIMENT = Experiment(
     "eraser",
     eraser,
     columns=COLUMNS,
+    needs=("reading", "gradients"),
     place=66,
     findings=_findings,
     figures=("heedmap.report.eraser_figures:rankings",),

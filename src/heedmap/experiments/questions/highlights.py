@@ -271,6 +271,7 @@ EXPERIMENT = Experiment(
     "highlights",
     highlights,
     columns=COLUMNS,
+    needs=("reading",),
     place=12,
     findings=_findings,
     interventions=_interventions,

@@ -116,6 +116,7 @@ EXPERIMENT = Experiment(
     "importance_mass",
     importance_mass,
     columns=COLUMNS,
+    needs=("reading", "gradients"),
     place=42,
     findings=_findings,
     facts=_facts,

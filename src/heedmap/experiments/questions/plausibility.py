@@ -177,6 +177,7 @@ EXPERIMENT = Experiment(
     "plausibility",
     plausibility,
     columns=COLUMNS,
+    needs=("reading", "gradients"),
     place=82,
     applies=lambda model, split: split.rationale is not None,
     findings=_findings,

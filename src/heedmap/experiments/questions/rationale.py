@@ -106,6 +106,7 @@ EXPERIMENT = Experiment(
     "rationale",
     rationale,
     columns=COLUMNS,
+    needs=("reading", "gradients"),
     place=80,
     applies=lambda model, split: split.rationale is not None,
     findings=_findings,

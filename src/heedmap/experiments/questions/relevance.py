@@ -9,7 +9,6 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.text_tables import text_table
 from heedmap.files.tables import ragged
-from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.trace import Model
 
 MOST_CLASSES = 64  # a thousand classes would take a thousand numbers per word
@@ -54,7 +53,7 @@ def relevance(context: AuditContext) -> pa.Table:
 
 
 def _applies(model: Model, split: Split) -> bool:
-    return isinstance(model, TextClassifier) and len(model.classes) <= MOST_CLASSES
+    return "read-out" in model.capabilities and len(model.classes) <= MOST_CLASSES
 
 
 EXPERIMENT = Experiment(

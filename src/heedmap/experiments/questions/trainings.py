@@ -138,6 +138,7 @@ EXPERIMENT = Experiment(
     "trainings",
     trainings,
     columns=COLUMNS,
+    needs=("reading",),
     place=46,
     per_text=False,
     compares=True,

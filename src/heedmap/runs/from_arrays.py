@@ -1,0 +1,242 @@
+"""Make a run of arrays: attention weights of any framework, and what they weigh."""
+
+import hashlib
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedmap.data.corpus import UNKNOWN, Corpus, Split
+from heedmap.data.foreign_arrays import as_numpy, each
+from heedmap.errors import InputError, KindError
+from heedmap.files.naming import kind_of
+from heedmap.models.arrays import ArraysModel, Predict, Reader
+from heedmap.runs.array_instances import (
+    TOLERANCE,
+    Instances,
+    instances_of,
+    largest_difference,
+    probabilities_of,
+)
+from heedmap.runs.run import Run
+from heedmap.settings import ArraysSettings, DataSettings, RunSettings
+
+SOURCE = "arrays in memory"
+AT_ONCE = 1024  # instances that the user's function is given at a time
+
+
+def from_arrays(
+    attention: Any,
+    *,
+    values: Any = None,
+    readouts: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    items: Sequence[Sequence[str]] | None = None,
+    labels: Any = None,
+    classes: Sequence[str] | None = None,
+    predictions: Any = None,
+    predict: Predict | None = None,
+    source: str = SOURCE,
+) -> Run:
+    """Make a run of the attention of any model, from arrays, for `heedmap.audit`.
+
+    The prediction of an instance is softmax(Σ_k Σ_t α[k, t] R[k, t] + b), where R[k, t] is what item t says for
+    each class: given as `readouts`, or W h[k, t] of its state h (`values`) and the head (`weight`, `bias`).
+    One output per instance is a sigmoid's z, and becomes two classes with the logits (0, z).
+
+    >>> import numpy as np, heedmap as hm
+    >>> states = [np.eye(3), 2 * np.eye(3)[:2]]
+    >>> run = hm.from_arrays([[.5, .25, .25], [.9, .1]], values=states, weight=[[2., -1., 0.]])
+    >>> hm.audit(run, progress=False)["permutation"].shape[0]
+    2
+
+    Arrays are lists, NumPy arrays, or tensors of torch, JAX or TensorFlow: a list with one per instance, or one
+    array by its first axis. Weights that do not sum to 1 are scaled to it, and what their items say by their
+    sum: every prediction stays as it is, and other weights have the same sum.
+
+    Args:
+        attention: weights (T,) of each instance, or rows of them (K, T); none below 0. Instances of no items
+            are left out.
+        values: states (T, D) of its items, or (K, T, D).
+        readouts: instead of values, what its items say per class: (T, C) or (K, T, C).
+        weight: the linear head (C, D), or (C, K·D) if each row of weights has its own part of it.
+        bias: (C,) [0].
+        items: the names of its items, such as its words [item 1, item 2, ...].
+        labels: the right class of each instance, by its name or number, if they are known.
+        classes: the names of the classes [0, 1, ...].
+        predictions: the model's own probabilities (B, C), or (B,) of the second of two classes: the arrays are
+            checked against them, and the largest difference is reported.
+        predict: a function of a list of instances, each a list of items' names, that returns their
+            probabilities (B, C) and their weights, as in `attention`. With it, questions are asked that read
+            changed input again.
+        source: what reports call the data.
+
+    Raises:
+        InputError: what was expected and what came, with the instance; predictions that the arrays do not give.
+    """
+    instances, numbers = instances_of(attention, values, readouts, weight, bias)
+    count = len(each(attention, "attention"))
+    names = _class_names(classes, len(instances.bias))
+    tokens = _item_names(items, instances, numbers, count)
+    notes = []
+    difference = None
+    shares = instances.probabilities()
+    if predictions is not None:
+        expected = probabilities_of(predictions, "predictions", count, len(names))[numbers]
+        difference = largest_difference(shares, expected, numbers.tolist(), "predictions")
+        notes.append(
+            "the arrays give the predictions of the model: no probability differs by more than "
+            f"{difference:.1g}"
+        )
+    else:
+        notes.append("no predictions of the model were given to check the arrays against")
+    if instances.scaled:
+        notes.append(
+            f"the weights of {instances.scaled} of {len(numbers)} instances do not sum to 1: they were scaled "
+            "to it, and what their items say by their sum, so that every prediction is the same"
+        )
+    if predict is not None and items is None:
+        raise InputError("predict: expected items too, the names by which it reads them again")
+    reader = None if predict is None else _reader(predict, len(names))
+    if predict is not None:
+        _check_reader(predict, tokens, shares, instances, numbers)
+    settings = ArraysSettings(
+        rows=instances.rows, reading=predict is not None, weights=_hash(instances)
+    )
+    tensors = [
+        [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
+        for arrays in (instances.attention, instances.relevance, [instances.bias])
+    ]
+    model = ArraysModel(settings, names, tensors[0], tensors[1], tensors[2][0], reader)
+    split = Split(
+        [f"index {i}" for i in numbers.tolist()],
+        tokens,
+        _labels(labels, names, count)[numbers],
+        numbers=np.arange(len(numbers)),
+    )
+    data = DataSettings.of(source=source, training=False)
+    empty = count - len(numbers)
+    left_out = {"no items": empty} if empty else {}
+    corpus = Corpus("arrays", names, {"test": split}, data, left_out, notes=notes)
+    run_settings = RunSettings(fingerprint=corpus.fingerprint(), data=data, model=settings)
+    facts: dict[str, object] = {} if difference is None else {"prediction_difference": difference}
+    return Run(run_settings, corpus, model, facts=facts)
+
+
+def _class_names(classes: Sequence[str] | None, count: int) -> list[str]:
+    if classes is None:
+        return [str(number) for number in range(count)]
+    names = [str(name) for name in classes]
+    if len(names) != count or len(set(names)) != count:
+        raise InputError(
+            f"classes: expected {count} different names, as many as the outputs tell apart, got {len(names)}"
+            f"{'' if len(names) != count else ', some of them twice'}"
+        )
+    return names
+
+
+def _item_names(
+    items: Any, instances: Instances, numbers: NDArray[np.int64], count: int
+) -> list[list[str]]:
+    sizes = [weights.shape[-1] for weights in instances.attention]
+    if items is None:
+        return [[f"item {t + 1}" for t in range(size)] for size in sizes]
+    if isinstance(items, str) or len(items) != count:
+        raise InputError(f"items: expected a list of names for each of {count} instances")
+    tokens = []
+    for i, size in zip(numbers.tolist(), sizes, strict=True):
+        names = items[i]
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise KindError(f"items[{i}]: expected a list of names, got {kind_of(names)}")
+        if len(names) != size:
+            raise InputError(
+                f"items[{i}]: expected {size} names, as many as there are weights, got {len(names)}"
+            )
+        tokens.append([name.strip() for name in names])
+    return tokens
+
+
+def _labels(labels: Any, classes: list[str], count: int) -> NDArray[np.int64]:
+    """Return the class of each instance; UNKNOWN where there are no labels."""
+    if labels is None:
+        return np.full(count, UNKNOWN)
+    parts = list(labels) if isinstance(labels, list | tuple) else np.asarray(labels).tolist()
+    if len(parts) != count:
+        raise InputError(f"labels: expected {count}, one per instance, got {len(parts)}")
+    result = np.empty(count, dtype=np.int64)
+    for i, label in enumerate(parts):
+        if str(label) in classes:
+            result[i] = classes.index(str(label))
+        elif isinstance(label, Integral) and 0 <= int(label) < len(classes):
+            result[i] = int(label)
+        else:
+            raise InputError(
+                f"labels[{i}]: expected one of {', '.join(classes)}, or its number, got {label!r}"
+            )
+    return result
+
+
+def _hash(instances: Instances) -> str:
+    digest = hashlib.sha256()
+    for array in (*instances.attention, *instances.relevance, instances.bias):
+        digest.update(f"{array.shape}{array.dtype}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _reader(predict: Predict, classes: int) -> Reader:
+    """Return a function from instances to logits, the logarithms of their probabilities."""
+
+    def read(texts: list[list[str]]) -> Float[Tensor, "B C"]:
+        shares, _ = _predicted(predict, texts, classes)
+        # A probability of 0 counts as the least above 0 that float32 has.
+        return torch.from_numpy(np.log(np.maximum(shares, np.finfo(np.float32).tiny)))
+
+    return read
+
+
+def _predicted(
+    predict: Predict, texts: list[list[str]], classes: int
+) -> tuple[NDArray[np.float64], list[Any]]:
+    """Return the probabilities (B, C) and the weights that the user's function gives."""
+    answer = predict(texts)
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise KindError(
+            f"predict: expected a pair (probabilities, attention), got {kind_of(answer)}"
+        )
+    shares = probabilities_of(answer[0], "predict's probabilities", len(texts), classes)
+    return shares, each(answer[1], "predict's attention", len(texts))
+
+
+def _check_reader(
+    predict: Predict,
+    tokens: list[list[str]],
+    shares: NDArray[np.float64],
+    instances: Instances,
+    numbers: NDArray[np.int64],
+) -> None:
+    """Raise InputError if the user's function does not give the arrays of the instances as they are."""
+    for start in range(0, len(tokens), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        read, attention = _predicted(predict, tokens[part], len(instances.bias))
+        largest_difference(shares[part], read, numbers[part].tolist(), "predict")
+        for i, weights, again in zip(
+            numbers[part].tolist(), instances.attention[part], attention, strict=True
+        ):
+            rows = np.atleast_2d(as_numpy(again, f"predict's attention[{i}]")).astype(np.float64)
+            if rows.shape != weights.shape:
+                raise InputError(
+                    f"predict's attention[{i}]: expected the shape {weights.shape}, got {rows.shape}"
+                )
+            rows /= np.maximum(rows.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
+            if abs(rows - weights).max() > TOLERANCE:
+                raise InputError(
+                    f"predict's attention[{i}]: expected the given weights within {TOLERANCE:g}, got others "
+                    f"(by {abs(rows - weights).max():.3g})"
+                )
