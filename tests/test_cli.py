@@ -165,6 +165,18 @@ def test_bad_settings_of_the_audit_are_found_before_the_training(heedmap, csv_fi
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("command", ["audit", "train"])
+def test_bad_settings_of_the_training_are_found_before_the_texts_are_read(
+    heedmap, tmp_path, command
+):
+    unreadable = tmp_path / "texts.csv"
+    unreadable.write_text("")
+    done = heedmap(command, "--data", unreadable, "--out", tmp_path / "run", "--epochs", "0")
+    stopped(done, "epochs = 0", "1")
+    done = heedmap(command, "--data", unreadable, "--out", tmp_path / "run", "--hidden-size", "0")
+    stopped(done, "hidden_size = 0", "4")
+
+
 def test_other_settings_are_refused_with_the_difference(heedmap, csv_file, tmp_path):
     heedmap("train", "--data", csv_file, "--out", tmp_path / "run", *QUICK)
     done = heedmap("audit", "--data", csv_file, "--out", tmp_path / "run", *QUICK, "--seed", 1)

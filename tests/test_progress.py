@@ -40,6 +40,20 @@ def test_a_loop_moves_the_bar_by_its_items_and_what_is_in_them():
     assert [done for done, _ in dict.fromkeys(moves(work))] == [0, 0.25, 0.5, 0.75, 1]
 
 
+def test_a_part_that_has_the_name_of_the_work_does_not_repeat_it():
+    seen = []
+
+    class Texts(Display):
+        def move(self, done, text, remaining):
+            seen.append(text)
+
+    with shown_by(Texts(), "reading"), working("reading"):
+        at(1, 2)
+        with working("words"):
+            pass
+    assert {*seen} == {"", "words"}
+
+
 def test_items_that_take_longer_move_it_further():
     seen = moves(lambda: list(track("ab", weights=(3, 1))))
     assert [done for done, _ in dict.fromkeys(seen)] == [0, 0.75, 1]

@@ -57,14 +57,15 @@ def train_command(
 
 
 def train_own(data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
-    """Train an attention model, with the options of `train` and `audit`."""
+    """Train an attention model; settings that cannot be are refused before any text is read."""
+    model = ModelSettings.of(**given.of(ModelSettings))
+    TrainSettings.of(**given.of(TrainSettings))
     with working("reading the texts"):
         from heedmap.data.load import load
         from heedmap.runs.train import train
 
         corpus = load(data, **given.of(TOKENS))
     options = given.of(ModelSettings, TrainSettings) | {"seed": given.values.get("seed", 0)}
-    model = ModelSettings.of(**given.of(ModelSettings))
     parts = (corpus.name, model.encoder, model.score, model.normaliser, options["seed"])
     place = out or DefaultPlace(Path("runs") / "-".join(map(str, parts)))
     return train(corpus, out=place, overwrite=overwrite, **options)

@@ -20,7 +20,7 @@ class BudgetFacts:
         minutes: the time; None where the number of texts was given.
         is_certain: whether the bottom line is certain.
         answers: the possible answers, the likeliest first; empty if there was no look at them.
-        next_texts: after how many texts the audit would have stopped next.
+        next_texts: after how many texts the audit would have looked at the answer next.
         next_seconds: about how long it takes to read on until then; None if not known.
         all_seconds: about how long it takes to read all of them.
         unasked: the questions that were not asked, with their seconds; 0 if not known.

@@ -66,7 +66,7 @@ class Reading:
         total: how many there are to draw, after which the bottom line is that of an audit without a budget.
         answers: the answers that all texts may have, the likeliest first; empty if there was no look yet.
         tables: those of KEPT, of the drawn texts; `alternatives` without other maps.
-        next_texts: after how many texts it would have stopped next; None after all of them.
+        next_texts: after how many texts it would have looked at the answer next; None after all of them.
         next_seconds: about how long it takes to read on until then.
         all_seconds: about how long it takes to read all of them.
     """
@@ -128,7 +128,7 @@ class Reader:
 
     def _reading(self, texts: int, answers: tuple[Answer, ...]) -> Reading:
         reading = Reading(texts, self.total, answers, self._tables())
-        later = [size for size in stops(self.total) if size > texts]
+        later = [size for size in looks(self.total) if size > texts]
         if not later:
             return reading
         seconds = {size: self._seconds_for(texts, size) for size in (later[0], self.total)}

@@ -131,11 +131,11 @@ class Work:
     def moved(self) -> None:
         """Show how far the work is; a bar never goes back."""
         self._most = max(self._most, min(1.0, sum(part.size * part.done for part in self._parts)))
-        text = ": ".join(
-            f"{part.title}, {part.text}" if part.title and part.text else part.title or part.text
-            for part in self._parts
-            if part.title or part.text
-        )
+        # The display names the work already: a part of the same name adds what runs in it alone.
+        named = [
+            ("" if part.title == self.title else part.title, part.text) for part in self._parts
+        ]
+        text = ": ".join(", ".join(filter(None, words)) for words in named if any(words))
         self.display.move(self._most, text, self._left())
 
     def _left(self) -> float | None:
