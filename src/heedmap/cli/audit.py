@@ -11,7 +11,7 @@ from heedmap.cli.train import train_own
 from heedmap.data.file_kinds import refuse_missing
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
-from heedmap.files.naming import MODEL, check_name, is_there
+from heedmap.files.naming import is_there
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run_paths import DefaultPlace
 from heedmap.settings import (
@@ -141,10 +141,8 @@ def _check_source(
             "--out: not an option of --run, whose own folder keeps the audit; leave out, or copy the folder "
             "and audit the copy"
         )
-    # Before the slow imports.
-    if model is not None and not is_there(model):
-        check_name(model, MODEL)
-    if data is not None:
+    # Before the slow imports. A model that is not there is refused first.
+    if data is not None and (model is None or is_there(model)):
         refuse_missing(data)
 
 
