@@ -43,16 +43,15 @@ def same(found, expected):
         assert found == expected
 
 
-def check_questions(architecture, questions, **settings):
+def tables_on_both(architecture, questions, **settings):
+    """The tables of questions by a model on the second device, and by one on the CPU."""
     texts = [*TEXTS, ["a", " great", " plot"]]
-    model = tiny_classifier(architecture, **settings)
-    expected = evidence_of(model, texts)
-    tables = {name: expected.table(name) for name in questions}
+    expected = evidence_of(tiny_classifier(architecture, **settings), texts)
+    on_cpu = {name: expected.table(name).to_pydict() for name in questions}
     tiny_model(architecture)  # made once, here
     with second_device():
         evidence = evidence_of(elsewhere(architecture, **settings), texts)
-        for name in questions:
-            same(evidence.table(name).to_pydict(), tables[name].to_pydict())
+        return {name: evidence.table(name).to_pydict() for name in questions}, on_cpu
 
 
 def test_the_second_device_refuses_what_a_gpu_refuses():
@@ -67,13 +66,13 @@ def test_the_second_device_refuses_what_a_gpu_refuses():
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2"])
 def test_questions_make_no_tensor_on_another_device_than_the_models(architecture):
-    check_questions(architecture, QUICK)
+    same(*tables_on_both(architecture, QUICK))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("view", ["row", "rollout"])
 def test_no_question_makes_one(view):
-    check_questions("bert", (*QUICK, *OTHERS), view=view)
+    same(*tables_on_both("bert", (*QUICK, *OTHERS), view=view))
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:7", "mps", "tpu", ""])
