@@ -57,6 +57,7 @@ def test_a_model_of_another_family_is_read_again():
 
     class Other:
         classes = model.classes
+        capabilities = model.capabilities
         tokens_at_once = model.tokens_at_once
         precision = model.precision
 

@@ -29,7 +29,7 @@ def texts_for_side(share: float, threshold: float) -> int | None:
     """
 
     def is_apart(n: int) -> bool:
-        low, high = binomial(share, n, TAIL)
+        low, high = binomial(share, float(n), TAIL)
         return low >= threshold if share >= threshold else high < threshold
 
     if not is_apart(MOST):
