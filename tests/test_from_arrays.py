@@ -347,3 +347,23 @@ def test_what_a_run_of_arrays_cannot_do_is_refused_in_one_line(tmp_path):
     assert audit.save(tmp_path / "report.html").exists()
     assert "arrays" in repr(run)
     assert CLASSES != run.classes == ["0", "1"]
+
+
+@pytest.mark.parametrize("names", [None, ["patch a", "patch b"]])
+def test_instances_of_other_arrays_are_other_observations_whatever_their_names(names):
+    rng = np.random.default_rng(0)
+    attention = list(rng.dirichlet(np.ones(2), 12))
+    readouts = list(rng.normal(size=(12, 2, 2)))
+    attention.append(attention[0])
+    readouts.append(readouts[0])
+    items = None if names is None else [names] * 13
+    run = hm.from_arrays(attention, readouts=readouts, items=items)
+    assert [*run.corpus.splits["test"].texts[3]] == [f"3:{name}" for name in names or ["1", "2"]]
+    (finding,) = [f for f in hm.audit(run, progress=False).findings if f.key == "permutation"]
+    assert (finding.n, finding.distinct) == (13, 13)
+
+
+def test_instances_with_the_same_names_and_arrays_are_one_observation():
+    arrays = {"attention": [[0.25, 0.75]] * 3, "readouts": [[[1.0, 0.0], [0.0, 1.0]]] * 3}
+    run = hm.from_arrays(**arrays, items=[["a", "b"]] * 3)
+    assert [[*text] for text in run.corpus.splits["test"].texts] == [["a", "b"]] * 3

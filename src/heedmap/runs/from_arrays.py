@@ -67,7 +67,8 @@ def from_arrays(
         readouts: instead of values, what its items say per class: (T, C) or (K, T, C).
         weight: the linear head (C, D), or (C, K·D) if each row of weights has its own part of it.
         bias: (C,) [0].
-        items: the names of its items, such as its words [item 1, item 2, ...].
+        items: the names of its items, such as its words [17:1, 17:2, ... of instance 17]. Where
+            instances of other arrays have the same names, their numbers are put before them.
         labels: the right class of each instance, by its name or number, if they are known.
         classes: the names of the classes [0, 1, ...].
         predictions: the model's own probabilities (B, C), or (B,) of the second of two classes: the arrays are
@@ -106,6 +107,8 @@ def from_arrays(
     reader = None if predict is None else _reader(predict, len(names))
     if predict is not None:
         _check_reader(predict, tokens, shares, instances, numbers)
+    else:
+        tokens = _name_others(tokens, instances, numbers)
     settings = ArraysSettings(
         rows=instances.rows, reading=predict is not None, weights=_hash(instances)
     )
@@ -144,9 +147,11 @@ def _class_names(classes: Sequence[str] | None, count: int) -> list[str]:
 def _item_names(
     items: Any, instances: Instances, numbers: NDArray[np.int64], count: int
 ) -> list[list[str]]:
+    """Return the names of each instance's items. Instances with the same names count as one observation."""
     sizes = [weights.shape[-1] for weights in instances.attention]
     if items is None:
-        return [[f"item {t + 1}" for t in range(size)] for size in sizes]
+        each_size = zip(numbers.tolist(), sizes, strict=True)
+        return [[f"{i}:{t + 1}" for t in range(size)] for i, size in each_size]
     if isinstance(items, str) or len(items) != count:
         raise InputError(f"items: expected a list of names for each of {count} instances")
     tokens = []
@@ -159,6 +164,19 @@ def _item_names(
                 f"items[{i}]: expected {size} names, as many as there are weights, got {len(names)}"
             )
         tokens.append([name.strip() for name in names])
+    return tokens
+
+
+def _name_others(
+    tokens: list[list[str]], instances: Instances, numbers: NDArray[np.int64]
+) -> list[list[str]]:
+    """Put the number of each instance before its items' names, if some of other arrays have the same names."""
+    contents: dict[tuple[str, ...], bytes] = {}
+    for names, *arrays in zip(tokens, instances.attention, instances.relevance, strict=True):
+        content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+        if contents.setdefault(tuple(names), content) != content:
+            numbered = zip(numbers.tolist(), tokens, strict=True)
+            return [[f"{i}:{name}" for name in names] for i, names in numbered]
     return tokens
 
 
