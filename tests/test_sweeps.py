@@ -162,6 +162,9 @@ def test_views_of_a_transformer_are_swept(heedmap, csv_file, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     tiny_model().save_pretrained(tmp_path / "mine")
     tiny_tokenizer().save_pretrained(tmp_path / "mine")
+    # Labelled as the model's outputs are named.
+    labelled = csv_file.read_text().replace(",pos", ",class1").replace(",neg", ",class0")
+    csv_file.write_text(labelled)
     plan = 'data = ["texts.csv"]\nmodels = ["mine"]\nviews = ["row", "rollout"]\n[audit]\ninstances = 4\n'
     (tmp_path / "views.toml").write_text(plan)
     assert "texts-mine-rollout-0: about" in heedmap("sweep", "views.toml", "--dry-run").out
