@@ -77,9 +77,9 @@ def audit_command(
     same command is given again.
     """
     _check_source(data, run, model, variant, out)
-    _check_divisible(retrain, variant, out, given)
     options = given.of(AuditSettings)
-    AuditSettings.of(**options)  # report a wrong value before the training
+    # A wrong value is reported before the training.
+    _check_divisible(AuditSettings.of(**options), retrain, variant, out)
     if run is not None:
         given.allow(AuditSettings, of="--run, whose settings stand")
         if model is not None:
@@ -147,7 +147,7 @@ def _check_source(
 
 
 def _check_divisible(
-    retrain: bool, variant: str | None, out: Path | None, given: opt.Given
+    settings: AuditSettings, retrain: bool, variant: str | None, out: Path | None
 ) -> None:
     """Raise InputError if this is a shard, and an audit with these options has no parts for it."""
     if not is_divided():
@@ -158,7 +158,7 @@ def _check_divisible(
         )
     if variant is not None and out is None:
         raise InputError("--variant: expected --out too, the folder that all shards work for")
-    AuditSettings.of(**given.of(AuditSettings)).refuse_drawn("--shard")
+    settings.refuse_drawn("--shard")
 
 
 def _open(

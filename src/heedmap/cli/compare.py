@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heedmap.comparisons.page_path import page_path
+from heedmap.files.naming import page_path
 from heedmap.runs.folder import RunFolder
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedmap.comparisons.map_differences import MapDifferences
-from heedmap.comparisons.page_path import page_path
 from heedmap.comparisons.questions import ComparedQuestion
 from heedmap.comparisons.side_by_side import MOST_DIFFERENT, SideBySide
 from heedmap.errors import MissingError
+from heedmap.files.naming import page_path
 from heedmap.files.overwriting import refuse_data, write_file
 from heedmap.files.storage import encoded
 from heedmap.terminal.html import escaped, html_table

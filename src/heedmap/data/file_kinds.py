@@ -35,12 +35,16 @@ def suffix_of(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
+def is_file_name(source: str) -> bool:
+    """Return whether a source can only be a file or a folder, by its name."""
+    path = Path(source)
+    return kind_of(path, alone=True) is not None or path.is_absolute()
+
+
 def refuse_missing(source: str) -> None:
     """Raise InputError if a source can only be a file, by its name, and there is none."""
-    path = Path(source)
-    is_file_name = kind_of(path, alone=True) is not None or path.is_absolute()
-    if is_file_name and source.isprintable() and not is_there(source):
-        raise missing(path)
+    if is_file_name(source) and source.isprintable() and not is_there(source):
+        raise missing(Path(source))
 
 
 def missing(path: Path) -> InputError:

@@ -15,7 +15,7 @@ from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import ABOUT, read_clone
 from heedmap.data.columns import Rows, Tables
 from heedmap.data.eraser_rows import is_eraser, read_eraser
-from heedmap.data.file_kinds import kind_of
+from heedmap.data.file_kinds import is_file_name, kind_of
 from heedmap.data.in_memory import PREFIX, InMemory
 from heedmap.data.labelled_rows import (
     Columns,
@@ -59,9 +59,9 @@ def read_texts(
             "and are not there; give them to heedmap again"
         )
     path = Path(settings.source)
-    is_file_name = kind_of(path, alone=True) is not None or path.is_absolute()
-    if not is_there(settings.source) and not (is_file_name and settings.source.isprintable()):
-        check_name(settings.source, DATA)
+    source = settings.source
+    if not is_there(source) and not (is_file_name(source) and source.isprintable()):
+        check_name(source, DATA)
     if is_eraser(path):
         refuse_columns(settings, "a folder in ERASER's layout")
         files.refuse_dialect(path, **files.dialect_of(settings))
@@ -75,7 +75,7 @@ def read_texts(
             files.refuse_dialect(path, **{**files.dialect_of(settings), "encoding": None})
             # The columns are ours: a run need not remember their names.
             return replace(labelled_texts(tables, settings, spec), columns={})
-    return labelled_texts(_read_tables(path, settings, is_file_name), settings, spec)
+    return labelled_texts(_read_tables(path, settings), settings, spec)
 
 
 def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> LabelledTexts:
@@ -135,7 +135,7 @@ def _named(columns: Columns) -> str:
     return ", ".join(f"{name} {column}" for name, column in columns.named().items())
 
 
-def _read_tables(path: Path, settings: DataSettings, is_file_name: bool) -> Tables:
+def _read_tables(path: Path, settings: DataSettings) -> Tables:
     """Return the tables of a file, a folder, a clone or the Hub by split."""
     dialect = files.dialect_of(settings)
 
@@ -156,7 +156,7 @@ def _read_tables(path: Path, settings: DataSettings, is_file_name: bool) -> Tabl
                 f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "
                 f"there are any), or a folder of .txt files for each class, found {names}"
             )
-    elif path.exists() or is_file_name:
+    elif path.exists() or is_file_name(settings.source):
         return Tables({"all": read_file(path)})
     else:
         files.refuse_dialect(settings.source, **dialect)

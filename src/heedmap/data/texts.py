@@ -12,16 +12,10 @@ Text = Sequence[str]
 
 
 @dataclass(frozen=True, eq=False)
-class Pair(Sequence[str]):
-    """A text given another one: attention is over `tokens`; a question or hypothesis is the `query`.
-
-    It is the sequence of its tokens, so that code about the text's tokens need not know of the query.
-    `allowed` (C,) are the classes that are possible answers, None where all are.
-    """
+class TextWithMore(Sequence[str]):
+    """A text that holds more than its tokens. It is their sequence, for code that need not know of the rest."""
 
     tokens: Sequence[str]
-    query: Sequence[str]
-    allowed: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -35,27 +29,30 @@ class Pair(Sequence[str]):
 
 
 @dataclass(frozen=True, eq=False)
-class Stored(Sequence[str]):
-    """The items of an instance, by their names, of which a model holds arrays under its `number`.
+class Pair(TextWithMore):
+    """A text given another one: attention is over `tokens`; a question or hypothesis is the `query`.
 
-    The first of them are `Stored` too. Any other change makes a list of names, which must be read.
+    `allowed` (C,) are the classes that are possible answers, None where all are.
     """
 
-    tokens: Sequence[str]
+    query: Sequence[str]
+    allowed: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Stored(TextWithMore):
+    """The items of an instance, by their names, of which a model holds arrays under its `number`.
+
+    Any change but `beginning` makes a list of names, which must be read.
+    """
+
     number: int
 
-    def __len__(self) -> int:
-        return len(self.tokens)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        part = self.tokens[index]
-        if isinstance(index, slice) and not index.start and index.step in (None, 1):
-            return replace(self, tokens=part)
-        return part
+def beginning(text: Text, count: int) -> Text:
+    """Keep the first tokens; a pair keeps its query, and an instance the number of its arrays."""
+    kept_tokens = text[:count]
+    return replace(text, tokens=kept_tokens) if isinstance(text, TextWithMore) else kept_tokens
 
 
 def exchanged(text: Text, place: int, *tokens: str) -> Text:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from heedmap.debates.parts import debate_parts
-from heedmap.errors import InputError
+from heedmap.files.naming import page_path
 from heedmap.files.storage import write_atomically
 from heedmap.papers.kit.claims import FALLS, SURVIVES, UNDECIDED
 from heedmap.papers.kit.debate_part import Budget, Part
@@ -138,11 +138,7 @@ class Debate:
         Raises:
             InputError: another ending, or a place that cannot be written.
         """
-        path = Path(path).expanduser()
-        if path.suffix not in (".html", ".htm"):
-            raise InputError(
-                f"{path}: expected a name that ends in .html; the whole debate is in {self.folder}"
-            )
+        path = page_path(path, f"the whole debate is in {self.folder}")
         start = os.path.relpath(self.folder.resolve(), path.resolve().parent)
         write_atomically(path, page(page_of(self, Path(start))))
         return path

@@ -114,12 +114,7 @@ def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
         line,
         trainings=trainings,
         rates=_rates_text(audit, rates, line.answer),
-        not_tested=not_tested(
-            audit.findings,
-            "trainings" in tables,
-            variant=audit.settings.variant is not None,
-            untold=untold(audit.about),
-        ),
+        not_tested=not_tested_in(audit),
     )
 
 
@@ -213,6 +208,16 @@ def _said(answer: Answer, answers: Answers) -> str:
     count = answers.rate(answer).count
     times = {1: "once", 2: "twice"}.get(count, f"{count} times")
     return f"said {answer} {times}" if count else f"never said {answer}"
+
+
+def not_tested_in(audit: AuditResult) -> tuple[str, ...]:
+    """Return what an audit has not asked."""
+    return not_tested(
+        audit.findings,
+        "trainings" in audit.tables,
+        variant=audit.settings.variant is not None,
+        untold=untold(audit.about),
+    )
 
 
 def not_tested(

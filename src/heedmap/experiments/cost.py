@@ -1,13 +1,13 @@
 """What an audit will cost, measured on one batch before it begins."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.counterfactual.row_weights import uniform
-from heedmap.data.texts import Pair, Text
+from heedmap.data.texts import beginning
 from heedmap.experiments.context import AuditContext
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Trace
@@ -54,7 +54,7 @@ def measure(context: AuditContext) -> CostProbe:
     rows = typical[: max(1, positions // int(lengths[typical[0]]))]
     texts = [context.texts[i] for i in rows]
     if not isinstance(model, Layered):
-        texts = [beginning(text) for text in texts]
+        texts = [beginning(text, PROBED) for text in texts]
     batch = model.batch(texts, rows.tolist())
     measured_positions = float(model.lengths(texts).sum())
     model.logits(batch)  # the first pass also warms up
@@ -74,11 +74,6 @@ def measure(context: AuditContext) -> CostProbe:
 def typical_rows(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rows of the texts from the median length on, the shortest first."""
     return np.argsort(lengths, kind="stable")[len(lengths) // 2 :]
-
-
-def beginning(text: Text, limit: int = PROBED) -> Text:
-    """Return the first tokens of a text; a pair keeps its query."""
-    return replace(text, tokens=text[:limit]) if isinstance(text, Pair) else text[:limit]
 
 
 def forecast(costs: dict[str, float]) -> str | None:

@@ -1,4 +1,4 @@
-"""Names of models and texts: a path, or a string that may be a name on the Hugging Face Hub.
+"""Names of models and texts (a path, or a string that may be a name on the Hugging Face Hub), and of pages.
 
 Nothing else is turned into a name: a list, say, may hold a user's texts, which must not leave the machine.
 """
@@ -58,6 +58,18 @@ def check_name(name: str, expected: str) -> None:
             f"expected {expected}, got {name!r:.60}; there is no such file or folder, and it cannot be a name "
             "on the Hub (NAME or OWNER/NAME of letters, digits, '-', '_' and '.'); check it"
         ) from error
+
+
+def page_path(path: str | Path, remedy: str = "give the page such a name") -> Path:
+    """Return the path of a page.
+
+    Raises:
+        InputError: it does not end in .html; the line ends with the remedy.
+    """
+    path = Path(path).expanduser()
+    if path.suffix not in (".html", ".htm"):
+        raise InputError(f"{path}: expected a name that ends in .html; {remedy}")
+    return path
 
 
 def kind_of(value: object) -> str:

@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from heedmap.data.batches import sorted_batches
-from heedmap.huggingface.rerun import TOLERANCE
+from heedmap.huggingface.rerun import TOLERANCE, UNSUPPORTED
 
 Tokens = Sequence[int]
 SIMILAR = 0.75  # of the longest: texts of a batch have at least so many tokens to read
@@ -80,12 +81,11 @@ class PrefixReader:
 
     def _padded(self, texts: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
         """Return ids and attention mask, padded on the right."""
-        ids = torch.full((len(texts), max(map(len, texts))), self.padding)
-        mask = torch.zeros_like(ids)
-        for row, tokens in enumerate(texts):
-            ids[row, : len(tokens)] = torch.tensor(tokens)
-            mask[row, : len(tokens)] = 1
-        return ids.to(self.model.device), mask.to(self.model.device)
+        device = self.model.device
+        rows = [torch.tensor(tokens, device=device) for tokens in texts]
+        ids = pad_sequence(rows, batch_first=True, padding_value=self.padding)
+        lengths = torch.tensor([[len(tokens)] for tokens in texts], device=device)
+        return ids, (torch.arange(ids.shape[1], device=device) < lengths).long()
 
 
 class _Job(NamedTuple):
@@ -171,15 +171,7 @@ def prefix_reader(
             continue
         try:
             (logits,) = reader.logits([text], [changed])
-        except (
-            RuntimeError,
-            ValueError,
-            IndexError,
-            TypeError,
-            KeyError,
-            AttributeError,
-            AssertionError,
-        ):
+        except (*UNSUPPORTED, AssertionError):  # the latter of a cache of another kind
             return None
         for row, tokens in zip(logits, changed, strict=True):
             ids = torch.tensor([tokens], device=model.device)

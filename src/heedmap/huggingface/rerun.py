@@ -30,6 +30,8 @@ from heedmap.huggingface.model_adapter import Inputs, ModelAdapter
 Way = Literal["narrow", "upward", "full"]
 Rows = Int[Tensor, " B"]
 TOLERANCE = 1e-3  # of logits: the same numbers are summed in another order
+# What a model's own code raises for a way of reading that it does not support.
+UNSUPPORTED = (RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError)
 
 
 @dataclass
@@ -186,10 +188,9 @@ class Rerun:
         narrow = self.reads is not None and self.adapter.kind == "interface"
         ways: tuple[Way, ...] = ("narrow", "upward") if narrow else ("upward",)
         for way in ways:
-            # Skip a way that the model's own code does not support.
             try:
                 logits = self.logits(sample, self.base(sample, way), weights)
-            except (RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError):
+            except UNSUPPORTED:
                 continue
             if logits.shape == expected.shape and (logits - expected).abs().max() <= TOLERANCE:
                 return way

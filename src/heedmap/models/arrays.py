@@ -22,6 +22,7 @@ from heedmap.settings import ArraysSettings
 
 POSITIONS = 16_384  # per batch
 NUMBERS = 1 << 20  # of read-outs per batch: of many classes and rows a batch holds fewer positions
+NO_EMBEDDING = "arrays have no embedded input, and so no gradients by it"
 Predict = Callable[[list[list[str]]], tuple[Any, Any]]
 Reader = Callable[[list[list[str]]], Float[Tensor, "B C"]]
 
@@ -150,10 +151,10 @@ class ArraysModel:
 
     def embed(self, batch: Batch) -> Float[Tensor, "B L E"]:
         """Raise NotImplementedError: arrays have no input to embed."""
-        raise NotImplementedError("arrays have no embedded input, and so no gradients by it")
+        raise NotImplementedError(NO_EMBEDDING)
 
     def logits_from(
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None = None
     ) -> Float[Tensor, "B C"]:
         """Raise NotImplementedError: arrays have no input to embed."""
-        raise NotImplementedError("arrays have no embedded input, and so no gradients by it")
+        raise NotImplementedError(NO_EMBEDDING)

@@ -8,7 +8,7 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
 
-from heedmap.experiments.bottom_line import bottom_line, not_tested
+from heedmap.experiments.bottom_line import bottom_line, not_tested_in
 from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import (
     SIGNS,
@@ -19,7 +19,7 @@ from heedmap.experiments.findings import (
     level_text,
     pooled,
 )
-from heedmap.experiments.needs import not_asked_text, untold
+from heedmap.experiments.needs import not_asked_text
 from heedmap.experiments.notes import note_texts
 from heedmap.experiments.rounding import number
 from heedmap.report.wording import (
@@ -156,14 +156,7 @@ def facts(audit: AuditResult) -> list[tuple[str, str]]:
     if unasked := not_asked_text(audit.about):
         rows["not asked"] = unasked
     if audit.rates is not None:
-        rows["not tested"] = "; ".join(
-            not_tested(
-                audit.findings,
-                "trainings" in audit.tables,
-                variant=audit.settings.variant is not None,
-                untold=untold(audit.about),
-            )
-        )
+        rows["not tested"] = "; ".join(not_tested_in(audit))
     return [*rows.items(), *(("note", note) for note in note_texts(audit.about))]
 
 

@@ -170,9 +170,9 @@ def _answer(
     for caveat in drift_notes:
         remark(f"{run.name}: {caveat}")
     whole = run.corpus.splits["test"]
-    reads = (evidence.recorded is not None, bool(evidence.other_seeds))
-    names = applicable(run.model, split, *reads)
-    left_out_questions = not_asked(run.model, split, *reads)
+    is_recorded, is_compared = evidence.recorded is not None, bool(evidence.other_seeds)
+    names = applicable(run.model, split, is_recorded, is_compared)
+    left_out_questions = not_asked(run.model, split, is_recorded, is_compared)
     names += [name for name in retrainable(run.model, split) if evidence.has(name)]
     budget = evidence if isinstance(evidence, BudgetContext) else None
     costs = estimate(evidence) if budget is None else budget.costs

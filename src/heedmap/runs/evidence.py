@@ -25,7 +25,7 @@ def evidence_for(
     run: Run,
     audit_settings: AuditSettings,
     tables: TableFolder | None,
-    other_models: Mapping[str, Model] | None = None,
+    other_seeds: Mapping[str, Model] | None = None,
     retraining: Retraining | None = None,
     questions: Collection[str] = (),
 ) -> AuditContext:
@@ -38,7 +38,7 @@ def evidence_for(
         audit_settings,
         registered(),
         tables,
-        other_models,
+        other_seeds,
         retraining,
         questions,
         run.dynamics,

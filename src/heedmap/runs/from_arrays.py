@@ -1,6 +1,5 @@
 """Make a run of arrays: attention weights of any framework, and what they weigh."""
 
-import hashlib
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
@@ -14,6 +13,7 @@ from torch import Tensor
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.foreign_arrays import as_numpy, each
 from heedmap.errors import InputError, KindError
+from heedmap.files.identity import weights_hash
 from heedmap.files.naming import kind_of
 from heedmap.models.arrays import ArraysModel, Predict, Reader
 from heedmap.runs.array_instances import (
@@ -109,14 +109,15 @@ def from_arrays(
         _check_reader(predict, tokens, shares, instances, numbers)
     else:
         tokens = _name_others(tokens, instances, numbers)
-    settings = ArraysSettings(
-        rows=instances.rows, reading=predict is not None, weights=_hash(instances)
-    )
-    tensors = [
+    weights, relevance, (offset,) = (
         [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
         for arrays in (instances.attention, instances.relevance, [instances.bias])
-    ]
-    model = ArraysModel(settings, names, tensors[0], tensors[1], tensors[2][0], reader)
+    )
+    learned = {str(i): tensor for i, tensor in enumerate([offset, *weights, *relevance])}
+    settings = ArraysSettings(
+        rows=instances.rows, reading=predict is not None, weights=weights_hash(learned)
+    )
+    model = ArraysModel(settings, names, weights, relevance, offset, reader)
     split = Split(
         [f"index {i}" for i in numbers.tolist()],
         tokens,
@@ -198,14 +199,6 @@ def _labels(labels: Any, classes: list[str], count: int) -> NDArray[np.int64]:
                 f"labels[{i}]: expected one of {', '.join(classes)}, or its number, got {label!r}"
             )
     return result
-
-
-def _hash(instances: Instances) -> str:
-    digest = hashlib.sha256()
-    for array in (*instances.attention, *instances.relevance, instances.bias):
-        digest.update(f"{array.shape}{array.dtype}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 def _reader(predict: Predict, classes: int) -> Reader:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.data.batches import Batch
+from heedmap.data.texts import beginning
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
-from heedmap.experiments.cost import BACKWARD, CostProbe, beginning, typical_rows
+from heedmap.experiments.cost import BACKWARD, CostProbe, typical_rows
 from heedmap.experiments.methods.importance_measures import COMPLETENESS_TOLERANCE
 from heedmap.experiments.notes import ties
 from heedmap.experiments.registry import Experiment, HeatMap, Row
