@@ -43,7 +43,7 @@ class PrefixReader:
     ) -> list[Float[Tensor, "_ C"]]:
         """Return the logits of each text's changed texts."""
         results = [torch.zeros(len(variants), self.classes) for variants in changed]
-        for rows in sorted_batches(np.array([*map(len, texts)]), self.positions):
+        for rows in sorted_batches(np.array([*map(len, texts)], dtype=np.int64), self.positions):
             jobs = [
                 _Job(i, place, j, _common(texts[i], tokens), tokens)
                 for place, i in enumerate(rows.tolist())
