@@ -16,6 +16,7 @@ import warnings
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from wording import naming
@@ -222,8 +223,36 @@ COMMANDS = {
     ),
     "paper that there is not": ("reproduce", "nobody"),
     "folder for a command's option": ("audit", "reviews"),
+    "device of a model that is trained here": ("audit", "--data", "reviews", "--device", "cuda"),
+    "minutes of a shard": (
+        "audit",
+        "--data",
+        "reviews",
+        "--shard",
+        "1/2",
+        "--out",
+        "o",
+        "--minutes",
+        "1",
+    ),
+    "trainings of a shard": (
+        "audit",
+        "--data",
+        "reviews",
+        "--shard",
+        "1/2",
+        "--out",
+        "o",
+        "--retrain",
+    ),
+    "shard beyond the last": ("audit", "--data", "reviews", "--shard", "3/2"),
+    "shard of no number": ("audit", "--data", "reviews", "--shard", "half"),
+    "merge of a folder that is not there": ("merge", "nowhere"),
+    "sweep that is not there": ("sweep", "none.toml"),
+    "engine that there is not": ("calibrate", "--engine", "spark"),
 }
 
+WEIGHTS, STATES, HEAD = [np.array([0.5, 0.5])], [np.eye(2)], np.array([[1.0, 0.0]])
 FRAME = pd.DataFrame({"text": TEXTS, "label": LABELS})
 # What a call of the library gets, in an empty folder.
 CALLS = {
@@ -273,6 +302,22 @@ CALLS = {
         None, written("run/settings.toml", "a = 1").parent
     ),
     "export in a format that there is not": lambda: hm.Audit.export(None, "out", "ods"),
+    "arrays without what they weigh": lambda: hm.from_arrays(WEIGHTS),
+    "arrays of other lengths": lambda: hm.from_arrays(WEIGHTS, values=[np.eye(3)], weight=HEAD),
+    "arrays of another number": lambda: hm.from_arrays(WEIGHTS, values=[], weight=HEAD),
+    "arrays of another head": lambda: hm.from_arrays(WEIGHTS, values=STATES, weight=np.eye(3)),
+    "arrays with a weight below 0": lambda: hm.from_arrays(
+        [np.array([1.5, -0.5])], values=STATES, weight=HEAD
+    ),
+    "arrays with a gap": lambda: hm.from_arrays(
+        [np.array([np.nan, 1])], values=STATES, weight=HEAD
+    ),
+    "arrays of other predictions": lambda: hm.from_arrays(
+        WEIGHTS, values=STATES, weight=HEAD, predictions=[0.1]
+    ),
+    "arrays that read without names": lambda: hm.from_arrays(
+        WEIGHTS, values=STATES, weight=HEAD, predict=lambda items: None
+    ),
     "package that is not there": lambda: check_installed(
         "no_such", "excel", "a.xlsx: an Excel file"
     ),

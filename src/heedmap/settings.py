@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from heedmap.errors import InputError
+from heedmap.expected import expected
 
 # May change on resume, for example after running out of memory. Random numbers do not depend on the batch, so
 # results differ by rounding only: in the last digits of a float32, in a rank between close values, and rarely
@@ -76,14 +77,9 @@ class Settings(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            problem = error.errors()[0]
-            name = ".".join(str(part) for part in problem["loc"]) or cls.__name__
-            said = f"{problem['msg'][:1].lower()}{problem['msg'][1:]}"
-            if (
-                problem["type"] == "string_unicode"
-            ):  # a path's bytes, which Python keeps as surrogates
-                said = "expected letters in UTF-8; give the file or the folder another name"
-            raise InputError(f"{name} = {problem['input']!r}: {said}") from error
+            name = ".".join(str(part) for part in error.errors()[0]["loc"]) or cls.__name__
+            said, value = expected(error)
+            raise InputError(f"{name} = {value!r}: {said}") from error
 
     def flat(self) -> dict[str, Any]:
         """Return all settings by name, those of a part as `part.name`, as values of JSON."""

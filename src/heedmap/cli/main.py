@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from heedmap.cli.audit import AuditCommand, audit_command
 from heedmap.cli.calibrate import calibrate_command
@@ -33,6 +34,7 @@ from heedmap.cli.shards import SHARD, merge_command, with_engines
 from heedmap.cli.sweep import sweep_command
 from heedmap.cli.train import train_command
 from heedmap.errors import InputError
+from heedmap.expected import expected
 from heedmap.files.locking import whole_command
 from heedmap.terminal.commands import HELP, add_command, version
 from heedmap.terminal.displays import lines_on_stderr
@@ -216,6 +218,9 @@ def _usage(error: Any) -> None:
         sys.exit(0)
     context = getattr(error, "ctx", None)  # none for an unknown command
     command = context.command_path if context else "heedmap"
+    if isinstance(error.__cause__, ValidationError):
+        said, value = expected(error.__cause__)
+        error.message = f"{said}, got {value!r}"
     said = error.format_message().rstrip(".")
     if (extra := re.search(r"unexpected extra arguments?(?:\(s\))? \((.+)\)$", said)) and context:
         argument = extra[1] if Path(extra[1]).exists() else extra[1].split()[0]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy import stats
 
 from heedmap.errors import InputError
+from heedmap.expected import expected
 from heedmap.experiments.rule import Answer, Thresholds
 from heedmap.files.identity import source_identity
 from heedmap.files.reading import read_bytes
@@ -201,8 +202,7 @@ def read_rates(path: Path) -> Rates:
 def _first_line(error: Exception) -> str:
     """Return what is wrong in a few words."""
     if isinstance(error, ValidationError):
-        problem = error.errors(include_url=False)[0]
-        return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+        return f"{'.'.join(map(str, error.errors()[0]['loc']))}: {expected(error)[0]}"
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
