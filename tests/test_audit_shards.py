@@ -119,6 +119,7 @@ def test_few_texts_are_audited_by_the_shard_that_comes_first(
     out = tmp_path / "run"
     for number in (1, 2):
         said = heedmap(*command, out, "--shard", f"{number}/2")
+        assert "so few texts have no parts" in said.err
         assert "no jobs to divide" in said.out
     assert heedmap("merge", out).code == 0
     assert contents(out) == contents(tmp_path / "together/run")

@@ -10,7 +10,7 @@ from heedmap.runs.evidence import evidence_for, settings_for
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 from heedmap.runs.stored_models import weights_of
-from heedmap.terminal.progress import log_line, track
+from heedmap.terminal.progress import log_line, note, track
 from heedmap.training.shards import Shard, current_shard, end_part, require_finished, run_apart
 
 
@@ -34,6 +34,8 @@ def audit_part(run: Run, options: Mapping[str, Any]) -> None:
         tables = claim_audit(folder, settings, weights, run.model.classes, overwrite=False)
         evidence = evidence_for(run, audit_settings, tables)
         if not isinstance(evidence, ChunkedContext):
+            if (shard := current_shard()) is not None:
+                note(f"{shard}: so few texts have no parts, so that this shard asks about all of them")
             return
         if (shard := current_shard()) is not None:
             _ask_part(evidence, shard)
