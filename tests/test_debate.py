@@ -117,7 +117,12 @@ def test_the_page_begins_with_the_tally_and_keeps_what_has_not_learned_closed(re
     made = result.page_of(hm.debate(frame(), out=tmp_path / "out", workers=1, progress=False))
     marked = render.page(replace(made, not_learned="† Not learned: a."))
     assert "</summary><p>† Not learned: a.</p></details>" in marked
-    assert '<td class="said" data-head="the paper found">' in page
+    assert '<td data-head="the paper found">So it was (p. 1).</td>' in page
+    found = f"So it was, {'and so it was again, ' * 3}(p. 1)."
+    sections = [replace(made.sections[0], lines=[["it", "It is.", "survives", "+0.5", found]])]
+    assert f'<td class="said" data-head="the paper found">{found}</td>' in render.page(
+        replace(made, sections=sections)
+    )
 
 
 def test_too_few_texts_with_an_impermissible_word_leave_pruthi_out_before_it_trains():
