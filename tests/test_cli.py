@@ -273,7 +273,7 @@ def wait_for(path, process, seconds=120):
 @SLOW
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path, big_csv):
     run = tmp_path / "run"
-    arguments = ("train", "--data", big_csv, "--out", run, "--epochs", "4", "--hidden-size", "16")
+    arguments = ("train", "--data", big_csv, "--out", run, "--epochs", "12", "--hidden-size", "16")
     process = command(*arguments)
     wait_for(run / "checkpoint.safetensors", process)
     process.send_signal(signal.SIGINT)

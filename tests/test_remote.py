@@ -5,6 +5,8 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Event
+from time import sleep
 
 import pytest
 from conftest import contents, small_corpus, watched
@@ -20,7 +22,7 @@ from heedmap.runs.retrain import retrain
 from heedmap.training import remote
 from heedmap.training.jobs import run_jobs
 from heedmap.training.remote import on_executor, takes_executor
-from heedmap.training.shards import jobs_folder
+from heedmap.training.shards import jobs_folder, only_run
 
 
 class Kept:
@@ -66,6 +68,28 @@ def test_jobs_give_the_folder_of_one_process_in_their_order(kept, tmp_path, kind
 
 def test_a_job_whose_worker_is_lost_is_submitted_again(kept):
     kept.run(Processes(), jobs=[3], _3="killed")
+    assert kept.found == [(3, 9)]
+
+
+def test_a_finished_job_is_read_when_the_worker_that_wrote_it_has_ended(kept):
+    kept.run(None, jobs=[3])
+    kept.found.clear()
+    ended = Event()
+
+    def hold():
+        with only_run(3, kept.folder):
+            held.set()
+            sleep(0.3)
+            assert not kept.found
+            ended.set()
+
+    with ThreadPoolExecutor(1) as worker:
+        held = Event()
+        holding = worker.submit(hold)
+        held.wait(10)
+        kept.run(Processes(), jobs=[3])
+        assert ended.is_set()
+        holding.result()
     assert kept.found == [(3, 9)]
 
 

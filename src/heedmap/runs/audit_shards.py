@@ -35,7 +35,9 @@ def audit_part(run: Run, options: Mapping[str, Any]) -> None:
         evidence = evidence_for(run, audit_settings, tables)
         if not isinstance(evidence, ChunkedContext):
             if (shard := current_shard()) is not None:
-                note(f"{shard}: so few texts have no parts, so that this shard asks about all of them")
+                note(
+                    f"{shard}: so few texts have no parts, so that this shard asks about all of them"
+                )
             return
         if (shard := current_shard()) is not None:
             _ask_part(evidence, shard)

@@ -30,7 +30,7 @@ from heedmap.files.storage import remove, write_atomically
 from heedmap.terminal.displays import Display
 from heedmap.terminal.progress import at, log_line, shown_by
 from heedmap.training.merging import fold
-from heedmap.training.shards import file_name, jobs_folder, run_apart
+from heedmap.training.shards import file_name, jobs_folder, only_run, run_apart
 from heedmap.training.sweep import Work, one_thread
 
 C = TypeVar("C")
@@ -132,8 +132,10 @@ def run_on(
     try:
         for index, job in enumerate(jobs):
             if index not in submitted:
-                with one_thread():
-                    after(job, run(job))
+                # A worker of a driver that was killed may have written the result and not yet ended.
+                with one_thread(), only_run(job, folder):
+                    result = run(job)
+                after(job, result)
                 continue
             outcome: Any = None
             for _ in range(TIMES_LOST):

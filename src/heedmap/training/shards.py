@@ -179,13 +179,15 @@ def jobs_folder(folder: Path) -> Path:
     return whole.with_name(f".{whole.name}.jobs")
 
 
+@contextmanager
+def only_run(job: object, folder: Path) -> Iterator[None]:
+    """Hold a job's lock, after waiting for a process that runs it."""
+    lock = jobs_folder(folder) / f"{file_name(job)}.lock"
+    with lock_file(lock, lambda holder: doing(f"waiting for {holder}, which runs it")):
+        yield
+
+
 def run_apart(job: C, *, run: Callable[[C], R], folder: Path) -> R:
     """Run a job beside others that run elsewhere, for the same folder; one that already runs is waited for."""
-    name = file_name(job)
-    lock = jobs_folder(folder) / f"{name}.lock"
-    with (
-        lock_file(lock, lambda holder: doing(f"waiting for {holder}, which runs it")),
-        listed_apart(name),
-        sharing(False),
-    ):
+    with only_run(job, folder), listed_apart(file_name(job)), sharing(False):
         return run(job)
