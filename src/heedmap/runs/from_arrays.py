@@ -16,6 +16,7 @@ from heedmap.errors import InputError, KindError
 from heedmap.files.identity import weights_hash
 from heedmap.files.naming import kind_of
 from heedmap.models.arrays import ArraysModel, Predict, Reader
+from heedmap.nouns import INSTANCES
 from heedmap.runs.array_instances import (
     TOLERANCE,
     Instances,
@@ -124,7 +125,7 @@ def from_arrays(
         _labels(labels, names, count)[numbers],
         numbers=np.arange(len(numbers)),
     )
-    data = DataSettings.of(source=source, training=False)
+    data = DataSettings.of(source=source, training=False, nouns=INSTANCES)
     empty = count - len(numbers)
     left_out = {"no items": empty} if empty else {}
     corpus = Corpus("arrays", names, {"test": split}, data, left_out, notes=notes)
