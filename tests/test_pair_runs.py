@@ -231,17 +231,16 @@ def test_an_answer_that_is_no_candidate_is_one_clear_line(tmp_path, heedmap, mon
     stopped(done, "id b", "(x, y)", "z")
 
 
-@pytest.mark.parametrize("options", [("--query-column", "asked"), ("--dataset", "snli")])
 @pytest.mark.parametrize("command", ["audit", "train"])
-def test_a_transformer_reads_no_pairs(heedmap, pairs_file, options, command):
-    done = heedmap(command, "--data", pairs_file, "--model", "some-model", *options)
+def test_a_transformer_reads_no_data_set_of_a_paper(heedmap, pairs_file, command):
+    done = heedmap(command, "--data", pairs_file, "--model", "some-model", "--dataset", "snli")
     assert done.err.count("\n") == 1
-    stopped(done, options[0].removesuffix("-column"), "--model", "single texts", "leave out")
+    stopped(done, "--dataset", "--model", "leave out")
 
 
-def test_pairs_are_not_given_to_a_transformer_as_single_texts(pairs_file):
-    with refused("single texts", "pairs"):
-        as_written(load(pairs_file, text="told", label="answer", query="asked"))
+def test_stories_are_not_given_to_a_transformer():
+    with refused("babi_qa1", "data set"):
+        as_written(load("babi_qa1"))
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,8 @@ class DataSettings(Settings):
     `raw`: tokens keep their case and the white space before them, so that joined they are the text, as a
     transformer's tokenizer expects. Without `training` only test texts are read: the test split, or all texts.
     `classes`: the data's labels for a model's outputs, in the outputs' order. `query`: the column of a
-    question or hypothesis about `text`. `dataset`: a paper's data set, with its columns, labels and filters;
+    question or hypothesis about `text`; `side` and `first` are a transformer's, which reads both texts as one
+    sequence. `dataset`: a paper's data set, with its columns, labels and filters;
     `rules`: the paper's, or its released code's where they differ. `train_texts` and `test_texts` (also dev)
     are sample sizes. `nouns`: what its instances and their items are called, where they are no texts of words.
     """
@@ -120,6 +121,12 @@ class DataSettings(Settings):
     label: str | None = option("Column of the label.", None, shown="guessed", also="label-column")
     query: str | None = option(
         "Column of a question or hypothesis that the text is read given.", None, also="query-column"
+    )
+    side: Literal["text", "query", "both"] = option(
+        "Text of a pair that a --model's heat map is over: the text, the query, or both.", "text"
+    )
+    first: Literal["text", "query"] | None = option(
+        "Text of a pair that a --model reads first.", None, shown="the column that stands first"
     )
     id: str | None = option(
         "Column of the texts' own ids.", None, shown="guessed", also="id-column"
@@ -233,9 +240,9 @@ class OptionSubset:
         return {n: field for n, field in self.settings.options().items() if n not in self._without}
 
 
-# Options for reading the texts of our own models, and of transformers, which read single, uncut texts.
-TOKENS = OptionSubset(DataSettings, "classes")
-_TOKENS_ONLY = ("query", "dataset", "rules", "train_texts", "test_texts")
+# Options for reading the texts of our own models, and of transformers, which read uncut texts.
+TOKENS = OptionSubset(DataSettings, "classes", "side", "first")
+_TOKENS_ONLY = ("dataset", "rules", "train_texts", "test_texts")
 RAW_TEXTS = OptionSubset(DataSettings, *_TOKENS_ONLY)
 RAW_TEXTS_TO_LEARN = OptionSubset(DataSettings, "classes", *_TOKENS_ONLY)
 _WAY_OF_READING = ("markup", "encoding", "separator", "quotes", "header")

@@ -99,7 +99,7 @@ def audit_command(
             RAW_TEXTS,
             TransformerSettings,
             AuditSettings,
-            of="--model, which comes trained and reads single texts",
+            of="--model, which comes trained and reads no data set of a paper",
         )
         if retrain:
             raise InputError("--retrain: not an option of --model, which comes trained; leave out")

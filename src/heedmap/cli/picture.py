@@ -68,7 +68,9 @@ def picture_command(
     )
     if isinstance(model, TransformerClassifier):
         if query is not None:
-            raise InputError("--query: not an option of a transformer, which reads single texts")
+            raise InputError(
+                "--query: a picture is of a single text; `heedmap explain` shows the map of a pair"
+            )
         picture = draw(_at(model, layer), text, seed or 0)
         write_atomically(path, page(picture))
         notes = picture.notes

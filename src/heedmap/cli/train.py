@@ -39,7 +39,7 @@ def train_command(
         given.allow(TOKENS, ModelSettings, TrainSettings, of=command)
         run = train_own(data, given, out, overwrite)
     else:
-        command = "--model, which comes with its own and reads single texts"
+        command = "--model, which comes with its own and reads no data set of a paper"
         given.allow(RAW_TEXTS_TO_LEARN, FineTuneSettings, of=command)
         run = _fine_tune(model, data, given, out, overwrite)
     from heedmap.data.corpus import apart

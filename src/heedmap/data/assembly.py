@@ -12,6 +12,7 @@ from heedmap.data.compact import MANY, CompactStrings, CompactTokens
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.labels import ordered
 from heedmap.data.matching import match
+from heedmap.data.pair_sides import audited_sides
 from heedmap.data.quality import notes
 from heedmap.data.readers import SPLITS
 from heedmap.data.rows import (
@@ -74,7 +75,8 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
         if name != "train":
             rows, rest = sampled(rows, name, settings)
             left_out.update(rest)
-        arrays[name], unseen_answers = _split_of(rows, number, settings.source)
+        arrays[name], unseen_answers, unread_marks = _split_of(rows, number, settings)
+        left_out.update(unread_marks)
         if unseen_answers:
             left_out[f"{name}: possible answers never seen in training"] += unseen_answers
         rows_of[name] = rows
@@ -149,7 +151,8 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         )
         number = matching.number
         read_notes += [matching.note] if matching.note else []
-    split, unseen_answers = _split_of(rows, number, settings.source)
+    split, unseen_answers, unread_marks = _split_of(rows, number, settings)
+    left_out.update(unread_marks)
     if unseen_answers:
         left_out["test: possible answers never seen in training"] += unseen_answers
     return Corpus(
@@ -179,12 +182,14 @@ def _name(source: str) -> str:
     return re.sub(r"\.(csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx)$", "", stem) or "corpus"
 
 
-def _split_of(rows: list[Row], number: Mapping[str, int], source: str) -> tuple[Split, int]:
-    """Return rows as a split, and how many of their possible answers are none of the classes."""
+def _split_of(
+    rows: list[Row], number: Mapping[str, int], settings: DataSettings
+) -> tuple[Split, int, dict[str, int]]:
+    """Return rows as a split, how many of their possible answers are none of the classes, and other counts."""
     masks = [row.rationale for row in rows if row.rationale is not None]
     queries = [row.query for row in rows if row.query is not None]
     written = [row.written for row in rows if row.written is not None]
-    allowed, unseen_answers = _allowed(rows, number, source)
+    allowed, unseen_answers = _allowed(rows, number, settings.source)
     strings, lists = (CompactStrings, CompactTokens) if len(rows) >= MANY else (list, list)
     split = Split(
         strings(row.key for row in rows),
@@ -195,7 +200,8 @@ def _split_of(rows: list[Row], number: Mapping[str, int], source: str) -> tuple[
         allowed,
         written=None if len(written) < len(rows) else strings(written),
     )
-    return split, unseen_answers
+    audited, unread = audited_sides(split, settings)
+    return audited, unseen_answers, unread
 
 
 def _allowed(

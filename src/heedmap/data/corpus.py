@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heedmap.data.in_memory import InMemory
 from heedmap.data.readers import SPLITS
 from heedmap.data.text_names import is_place
-from heedmap.data.texts import Pair, Stored, Text
+from heedmap.data.texts import Pair, Stored, Text, TwoTexts
 from heedmap.settings import DataSettings
 from heedmap.terminal.html import html_table
 from heedmap.terminal.output import printable, remark
@@ -28,6 +28,8 @@ class Split:
 
     Texts to audit may have no labels: then each one's is UNKNOWN.
     Of pairs of texts, attention is over `tokens`, given `queries`; `allowed` (B, C) are the possible answers.
+    With `query_first` the queries are read first. Where attention is over both texts of a pair, `tokens` are
+    those of both, and `seconds` the numbers of the second texts' first ones.
     Where long texts are read in windows, one per row, `text_of` numbers the text of each row.
     `written` are the texts of which `tokens` are a view; None where they are not known, or the tokens joined.
     `numbers` are those of the instances in arrays, where a model has nothing else.
@@ -43,6 +45,8 @@ class Split:
     text_of: NDArray[np.int64] | None = None
     written: Sequence[str] | None = None
     numbers: NDArray[np.int64] | None = None
+    query_first: bool = False
+    seconds: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -72,13 +76,16 @@ class Split:
 
     @property
     def texts(self) -> Sequence[Text]:
-        """Return what a model reads: the tokens, or each `Pair` of tokens and their query."""
+        """Return what a model reads: the tokens, or each `Pair` of tokens and their query, or `TwoTexts`."""
         if self.numbers is not None:
             return [Stored(*row) for row in zip(self.tokens, self.numbers.tolist(), strict=True)]
+        if self.seconds is not None:
+            return [TwoTexts(*row) for row in zip(self.tokens, self.seconds.tolist(), strict=True)]
         if self.queries is None:
             return self.tokens
         allowed = [None] * len(self) if self.allowed is None else list(self.allowed)
-        return [Pair(*row) for row in zip(self.tokens, self.queries, allowed, strict=True)]
+        rows = zip(self.tokens, self.queries, allowed, strict=True)
+        return [Pair(*row, self.query_first) for row in rows]
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "Split":
         """Return some of the rows, in the given order."""
@@ -93,6 +100,8 @@ class Split:
             None if self.text_of is None else self.text_of[indices],
             None if self.written is None else [self.written[i] for i in rows],
             None if self.numbers is None else self.numbers[indices],
+            self.query_first,
+            None if self.seconds is None else self.seconds[indices],
         )
 
     @property
@@ -191,7 +200,9 @@ class Corpus:
     @property
     def pairs(self) -> bool:
         """Return whether its texts are read given others."""
-        return any(split.queries is not None for split in self.splits.values())
+        return any(
+            split.queries is not None or split.seconds is not None for split in self.splits.values()
+        )
 
     @property
     def sentences(self) -> bool:
@@ -221,6 +232,10 @@ class Corpus:
                 digest.update(json.dumps(split.queries).encode())
             if split.allowed is not None:
                 digest.update(split.allowed.tobytes())
+            if split.query_first:
+                digest.update(b"query first")
+            if split.seconds is not None:
+                digest.update(split.seconds.tobytes())
         return digest.hexdigest()[:16]
 
 

@@ -20,6 +20,7 @@ from heedmap.data.labels import (
     written_value,
 )
 from heedmap.data.markup import without_html
+from heedmap.data.pair_columns import guessed_pair, query_comes_first
 from heedmap.data.rationale_columns import NOT_FOUND, SENTIMENT, marked_words, rationale_of
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
 from heedmap.data.rows import ColumnSpec, Row
@@ -36,12 +37,13 @@ _LIST = re.compile(rf"\[\s*(?:{_QUOTED}(?:\s*,\s*|\s+|(?=\s*\])))*\]", re.DOTALL
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table that are read, by their names."""
+    """The columns of a table that are read, by their names; `first` is a pair's text that is read first."""
 
     text: str
     label: str | None = None
     query: str | None = None
     id: str | None = None
+    first: str | None = None
 
     def named(self) -> dict[str, str]:
         """Return those that there are, by the names of their settings."""
@@ -147,6 +149,8 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
     }  # fmt: skip
     named = {name: getattr(settings, name) for name in guesses}
     columns = {name: find_column(rows, named[name], guesses[name]) for name in guesses}
+    if settings.raw and not columns["text"] and not settings.text and not settings.query:
+        columns["text"], columns["query"] = guessed_pair(rows.columns) or (None, None)
     if not spec.label and settings.text is None and len(rows.columns) == 1:
         columns["text"] = rows.columns[0]  # of texts alone
     needed = [
@@ -158,15 +162,22 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
         raise _missing(
             rows, settings, {name: named[name] or " / ".join(guesses[name]) for name in missing}
         )
-    text, label = columns["text"], columns["label"]
+    text, label, query = columns["text"], columns["label"], columns["query"]
     assert text is not None
-    for role, column in (("query", columns["query"]), ("label", label)):
+    for role, column in (("query", query), ("label", label)):
         if column in (text, *map(str.strip, text.split(","))):
             raise InputError(
                 f"{settings.source}: {column} is read as the text and as the {role}; name two columns with "
                 f"--text-column and --{role}-column"
             )
-    return Columns(text, label, columns["query"], columns["id"])
+    return Columns(text, label, query, columns["id"], _read_first(rows, settings, text, query))
+
+
+def _read_first(rows: Rows, settings: DataSettings, text: str, query: str | None) -> str | None:
+    """Return the text of a pair that a transformer reads first; None for single texts, and our own models."""
+    if query is None or not settings.raw:
+        return None
+    return settings.first or ("query" if query_comes_first(rows.columns, text, query) else "text")
 
 
 def _missing(rows: Rows, settings: DataSettings, names_by_role: Mapping[str, str]) -> InputError:

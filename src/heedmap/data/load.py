@@ -138,23 +138,22 @@ def in_sentences(corpus: Corpus) -> Corpus:
 def as_written(corpus: Corpus) -> Corpus:
     """Return the same texts with their case and spaces: joined, the tokens are the text.
 
-    So a transformer reads them. A corpus of test texts alone is read from its source, with those to train on.
+    So a transformer reads them. A corpus of test texts alone, or of pairs, is read from its source again.
 
     Raises:
-        InputError: the texts are pairs, read by a data set's own rules, which keep no case and no spaces, or
-            known by their tokens alone; or the source cannot be read.
+        InputError: the texts are read by a data set's own rules, which keep no case and no spaces, or known by
+            their tokens alone; or the source cannot be read.
     """
     settings = corpus.settings
-    if corpus.pairs or settings.dataset is not None:
+    if settings.dataset is not None or (corpus.pairs and settings.source in EMBEDDED):
         raise InputError(
-            f"{settings.source}: expected single texts as they are written, got "
-            f"{'pairs of texts' if corpus.pairs else f'the data set {settings.dataset}'}; a transformer "
-            "reads its data without query and without dataset"
+            f"{settings.source}: expected texts as they are written, got the data set "
+            f"{settings.dataset or settings.source}; a transformer reads its data without dataset"
         )
     if settings.raw and settings.training:
         return corpus
     raw = settings.model_copy(update={"raw": True, "training": True})
-    if not settings.training:
+    if not settings.training or corpus.pairs:
         return load_corpus(raw, in_memory=corpus.in_memory)
     splits = {name: _as_written(part, raw) for name, part in corpus.splits.items()}
     return replace(corpus, splits=splits, settings=raw)

@@ -7,6 +7,7 @@ import numpy as np
 from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import Split
 from heedmap.data.labelled_rows import tokenizer_of, written_text
+from heedmap.data.pair_sides import audited_sides
 from heedmap.data.rows import ColumnSpec, Row, within_limits
 from heedmap.data.sources import STORIES
 from heedmap.errors import InputError
@@ -58,10 +59,11 @@ def one_text(
                 "expected a text in which a possible answer occurs, got none; the answers are such as "
                 f"{', '.join(classes[:3])}"
             )
-    return Split(
+    split = Split(
         [row.key],
         [row.tokens],
         np.zeros(1, dtype=np.int64),
         queries=None if row.query is None else [row.query],
         allowed=allowed,
-    ), notes
+    )
+    return audited_sides(split, settings)[0], notes

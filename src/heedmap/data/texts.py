@@ -32,11 +32,35 @@ class TextWithMore(Sequence[str]):
 class Pair(TextWithMore):
     """A text given another one: attention is over `tokens`; a question or hypothesis is the `query`.
 
-    `allowed` (C,) are the classes that are possible answers, None where all are.
+    `allowed` (C,) are the classes that are possible answers, None where all are. With `query_first` a model
+    that reads both one after the other begins with the query.
     """
 
     query: Sequence[str]
     allowed: NDArray[np.bool_] | None = None
+    query_first: bool = False
+
+    @property
+    def sides(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the two texts in the order in which they are read."""
+        return (self.query, self.tokens) if self.query_first else (self.tokens, self.query)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoTexts(TextWithMore):
+    """A pair of texts with attention over the words of both; those from number `second` on are the second's."""
+
+    second: int
+
+    @property
+    def sides(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the two texts in the order in which they are read."""
+        return self.tokens[: self.second], self.tokens[self.second :]
+
+
+def joined(first: Sequence[str], second: Sequence[str]) -> TwoTexts:
+    """Make a pair of two texts, with attention over both."""
+    return TwoTexts([*first, *second], len(first))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +84,11 @@ def exchanged(text: Text, place: int, *tokens: str) -> Text:
 
     White space at the end of the text stays: it belongs to no word.
     """
+    if isinstance(text, TwoTexts):
+        first, second = text.sides
+        if place < text.second:
+            return joined(exchanged(first, place, *tokens), second)
+        return joined(first, exchanged(second, place - text.second, *tokens))
     changed = [*text[:place], *tokens, *text[place + 1 :]]
     if place == len(text) - 1:
         _keep_end(changed, text)
@@ -68,6 +97,10 @@ def exchanged(text: Text, place: int, *tokens: str) -> Text:
 
 def shortened(text: Text, is_kept: NDArray[np.bool_]) -> Text:
     """Keep some of the tokens, and the white space at the end of the text; a pair keeps its query."""
+    if isinstance(text, TwoTexts):
+        first, second = text.sides
+        is_kept_first, is_kept_second = np.split(is_kept, [text.second])
+        return joined(shortened(first, is_kept_first), shortened(second, is_kept_second))
     changed = [token for token, stays in zip(text, is_kept, strict=True) if stays]
     if len(is_kept) and not is_kept[-1]:
         _keep_end(changed, text)
@@ -86,7 +119,12 @@ def replaced(text: Text, replacing: NDArray[np.bool_], donor: Text) -> Text:
         _reworded(token, donor[place % len(donor)]) if out else token
         for place, (token, out) in enumerate(zip(text, replacing, strict=True))
     ]
-    return replace(text, tokens=changed) if isinstance(text, Pair) else changed
+    return with_tokens(text, changed)
+
+
+def with_tokens(text: Text, tokens: Sequence[str]) -> Text:
+    """Return a text with other tokens, as many as before; a pair keeps its query, and two texts their sides."""
+    return replace(text, tokens=tokens) if isinstance(text, Pair | TwoTexts) else tokens
 
 
 def _reworded(token: str, donor: str) -> str:

@@ -188,11 +188,12 @@ def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> 
 def kind_of(audit: AuditResult) -> str:
     """Return the kind of model, by which rates are counted."""
     model = audit.settings.model
+    pairs = {"query", "second"} & {*audit.tables["instances"].column_names}
     if isinstance(model, TransformerSettings):
-        return "transformer"
+        return "transformer of pairs" if pairs else "transformer"
     if isinstance(model, ArraysSettings):
         return "arrays"
-    if "query" in audit.tables["instances"].column_names:
+    if pairs:
         return "pair"
     return "hierarchical" if audit.settings.data.tokenizer == "sentences" else model.encoder
 

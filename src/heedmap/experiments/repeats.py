@@ -20,7 +20,7 @@ def text_numbers(instances: pa.Table) -> NDArray[np.int64]:
     Without tokens every row is a text of its own. Texts are compared by hashes of 128 bits, so that those of a
     large audit are never in memory together.
     """
-    names = [name for name in ("tokens", "query") if name in instances.column_names]
+    names = [name for name in ("tokens", "query", "second") if name in instances.column_names]
     if "tokens" not in names:
         return np.arange(instances.num_rows)
     batches = instances.select(names).to_batches(max_chunksize=READ)

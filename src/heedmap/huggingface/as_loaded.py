@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from heedmap.data.texts import Text, joined
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
 from heedmap.huggingface.inputs import SubwordBatch, encode, truncated
@@ -22,18 +23,19 @@ from heedmap.huggingface.measuring import WeightRecorder, answer, difference, ne
 from heedmap.huggingface.model_adapter import ModelAdapter, eagerly, reported, with_weights
 from heedmap.huggingface.padding import padding_token, vocabulary_size
 from heedmap.huggingface.refusals import first_line, out_of_memory
-from heedmap.huggingface.sample_texts import WHOLE, sample_texts
+from heedmap.huggingface.sample_texts import PAIRS, WHOLE, sample_texts
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One text as the model reads it alone. `weights` are of every layer, as `_summary` shortens them.
+    """One text or pair as the model reads it alone. `weights` are of every layer, as `_summary` shortens them.
 
-    `default` is the answer with the model's default attention, of the longest text alone.
+    `parts` are the text, or the two of a pair. `default` is the answer with the model's default attention, of
+    the longest text alone.
     """
 
     name: str
-    text: str
+    parts: tuple[str, ...]
     ids: Int[Tensor, " N"]
     answer: Float[Tensor, " C"]
     weights: list[Tensor]
@@ -78,9 +80,9 @@ class Comparison:
 
 @torch.no_grad()
 def read(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pairs: bool = False
 ) -> tuple[list[Reading], int | None]:
-    """Read the sample texts, each alone; the model must be in eval mode and not attached.
+    """Read the sample texts, and pairs if asked, each alone; the model must be in eval mode and not attached.
 
     Returns the readings, and the first length that was too long to try.
 
@@ -97,15 +99,16 @@ def read(
     texts, untried = sample_texts(model, tokenizer)
     by_ids: dict[tuple[int, ...], Reading] = {}
     first_inputs: dict[str, Tensor] = {}
-    for number, (name, text) in enumerate(texts.items()):
+    samples = {name: (text,) for name, text in texts.items()} | (PAIRS if pairs else {})
+    for number, (name, parts) in enumerate(samples.items()):
         cut = {"truncation": True, "max_length": limit} if limit < UNLIMITED else {}
-        encoding = tokenizer(text, return_tensors="pt", verbose=False, **cut)
+        encoding = tokenizer(*parts, return_tensors="pt", verbose=False, **cut)
         tokenizer("", verbose=False)  # a tokenizer keeps the last limit, and would be saved with it
         inputs = {key: part.to(model.device) for key, part in accepted(model, encoding).items()}
         ids = inputs["input_ids"][0]
         if (earlier := by_ids.get(tuple(ids.tolist()))) is not None:
             readings.append(
-                Reading(name, text, ids, earlier.answer, earlier.weights, earlier.default)
+                Reading(name, parts, ids, earlier.answer, earlier.weights, earlier.default)
             )
             continue
         try:
@@ -118,7 +121,7 @@ def read(
         except Exception as error:
             raise stopped(model, ids, name, error) from error
         weights = [_summary(part[0]) for part in reported(output)]
-        reading = Reading(name, text, ids, answer(output)[0].float(), weights, default)
+        reading = Reading(name, parts, ids, answer(output)[0].float(), weights, default)
         by_ids[tuple(ids.tolist())] = reading
         readings.append(reading)
         first_inputs = first_inputs or inputs
@@ -155,7 +158,7 @@ def compare(
     answer_limit, weight_limit = _tolerance(model, readings)
     worst, worst_weights, different = 0.0, None, None
     for reading in readings:
-        words = [_words(tokenizer, reading.text, limit)]
+        words = [_words(tokenizer, reading.parts, limit)]
         ids = encode(tokenizer, words, [0], model.device).ids[0]
         if not torch.equal(ids, reading.ids):
             different = different or f"{reading.name}: its token ids differ"
@@ -164,7 +167,7 @@ def compare(
             len(readings), worst, worst_weights, None, answer_limit, different, untried
         )
     for group in _groups(readings):
-        words = [_words(tokenizer, reading.text, limit) for reading in group]
+        words = [_words(tokenizer, reading.parts, limit) for reading in group]
         batch = encode(tokenizer, words, range(len(words)), model.device, padding_token(model))
         recorder = WeightRecorder()
         with adapter.visiting(recorder):
@@ -233,22 +236,25 @@ def _inputs(batch: SubwordBatch, tokenizer: PreTrainedTokenizerBase) -> dict[str
     return batch.inputs(tokenizer.model_input_names)
 
 
-def _words(tokenizer: PreTrainedTokenizerBase, text: str, limit: int) -> list[str]:
-    words = pieces(text, "words")
-    fitted = truncated(tokenizer, words, limit)
-    return words if fitted is None else fitted.words
+def _words(tokenizer: PreTrainedTokenizerBase, parts: Sequence[str], limit: int) -> Text:
+    sides = [pieces(part, "words") for part in parts]
+    if len(sides) == 2:
+        return joined(*sides)
+    fitted = truncated(tokenizer, sides[0], limit)
+    return sides[0] if fitted is None else fitted.words
 
 
 def _groups(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
     """Yield batches of different texts: the short ones together, and each long one beside a short one."""
     # A text that was cut may be another one.
     readings = [*{tuple(reading.ids.tolist()): reading for reading in readings}.values()]
-    short = [reading for reading in readings if len(reading.ids) <= WHOLE]
+    short = [r for r in readings if len(r.ids) <= WHOLE and len(r.parts) == 1]
+    pairs = [reading for reading in readings if len(reading.parts) == 2]
     for reading in readings:
-        if len(reading.ids) > WHOLE:
+        if len(reading.ids) > WHOLE and len(reading.parts) == 1:
             yield [reading, *short[-1:]]
-    if short:
-        yield short
+    # Pairs by themselves: they hold more end-of-text tokens, of which BART wants as many in all texts.
+    yield from filter(None, (short, pairs))
 
 
 def _without_padding(weights: Tensor, real: Tensor) -> Tensor:

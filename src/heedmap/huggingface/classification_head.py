@@ -63,7 +63,8 @@ def check_head(config: Mapping[str, Any], model_name: str) -> None:
                 f"expected a classifier in {model_name}; its outputs are amounts (a regression), not classes: "
                 f"{said}; choose a model of single-label classification"
             )
-        if value == "multi_label_classification" or _names(value, "sigmoid"):
+        of_one = isinstance(names := config.get("id2label"), dict) and len(names) == 1
+        if value == "multi_label_classification" or (_names(value, "sigmoid") and not of_one):
             raise InputError(
                 f"expected one class a text in {model_name}; it was trained to give several labels at once: "
                 f"{said}; choose a model of single-label classification"

@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
+from heedmap.data.texts import Pair, Text, TwoTexts
+from heedmap.errors import InputError
 from heedmap.huggingface.inputs import Truncated, too_long
 
-Lengths = Callable[[Sequence[Sequence[str]]], NDArray[np.int64]]
-Cut = Callable[[Sequence[str]], Truncated | None]
+Lengths = Callable[[Sequence[Text]], NDArray[np.int64]]
+Cut = Callable[[Text], Truncated | None]
 AT_WORDS = (
     "cut between words, since no part of the text has the tokens that the tokenizer keeps (kept)"
 )
-OwnWords = Callable[[Sequence[Sequence[str]]], Iterable[Sequence[int]]]
+OwnWords = Callable[[Sequence[Text]], Iterable[Sequence[int]]]
 
 
 def fit(
@@ -26,37 +28,35 @@ def fit(
     """Return the split with no text of more than `longest` positions, and how many were longer.
 
     `cut` keeps what the model reads of a text, or returns None if it fits. Without it there is one row for each
-    stretch of words that fits, with the text's label and the key `KEY#number`; the rows of a text stay one
-    instance (`text_of`).
+    stretch of words that fits, of a pair with its whole query, with the text's label and the key `KEY#number`;
+    the rows of a text stay one instance (`text_of`).
 
     Raises:
-        InputError: a single word takes more positions than the model reads.
+        InputError: a single word takes more positions than the model reads; windows of both texts of a pair.
     """
-    sizes = lengths(split.tokens)
+    texts = split.texts
+    sizes = lengths(texts)
     long = np.flatnonzero(sizes > longest)
     if not len(long):
         return split, {}
     rows: list[int] = []
     keys: list[str] = []
     spans: list[tuple[int, int]] = []
-    tokens: list[list[str]] = []
+    kept_texts: list[Text] = []
     at_words = 0
-    for row in range(len(split)):
-        words = split.tokens[row]
+    for row, text in enumerate(texts):
         if sizes[row] <= longest:
-            parts = [(0, len(words), words)]
+            parts = [(0, len(text), text)]
         elif cut is not None:
-            start, end, kept_words, exact = cut(words) or Truncated(
-                0, len(words), words, exact=True
-            )
-            parts, at_words = [(start, end, kept_words)], at_words + (not exact)
+            start, end, kept_text, exact = cut(text) or Truncated(0, len(text), text, exact=True)
+            parts, at_words = [(start, end, kept_text)], at_words + (not exact)
         else:
-            parts = [(a, b, words[a:b]) for a, b in _windows(words, lengths, longest)]
-        for number, (start, end, kept_words) in enumerate(parts):
+            parts = _windows(text, lengths, longest)
+        for number, (start, end, kept_text) in enumerate(parts):
             rows.append(row)
             keys.append(split.keys[row] + (f"#{number}" if len(parts) > 1 else ""))
             spans.append((start, end))
-            tokens.append(kept_words)
+            kept_texts.append(kept_text)
     spread = split.take(rows)
     marks = spread.rationale
     if marks is not None:
@@ -65,8 +65,17 @@ def fit(
     count = {f"longer than the model's {longest} positions, {done} (kept)": len(long)}
     if at_words:
         count[AT_WORDS] = at_words
-    windows = None if cut else np.array(rows, dtype=np.int64)
-    return Split(keys, tokens, spread.labels, marks, text_of=windows), count
+    seconds = [text.second for text in kept_texts if isinstance(text, TwoTexts)]
+    return replace(
+        spread,
+        keys=keys,
+        tokens=[list(text) for text in kept_texts],
+        rationale=marks,
+        queries=[list(text.query) for text in kept_texts if isinstance(text, Pair)] or None,
+        seconds=np.array(seconds, dtype=np.int64) if seconds else None,
+        text_of=None if cut else np.array(rows, dtype=np.int64),
+        written=None,
+    ), count
 
 
 def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
@@ -75,7 +84,7 @@ def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
     A model has one weight per sub-word: giving it to one of two words would invent a 0 for the other.
     A merged word is in the rationale if any part of it is.
     """
-    starts = list(own_words(split.tokens))
+    starts = list(own_words(split.texts))
     sizes = [
         len(words) - len(word_starts)
         for words, word_starts in zip(split.tokens, starts, strict=True)
@@ -89,36 +98,53 @@ def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
         ]
         for words, word_starts in zip(split.tokens, starts, strict=True)
     ]
-    marks = split.rationale
+    marks, seconds = split.rationale, split.seconds
     if marks is not None:
         marks = [
             np.logical_or.reduceat(mask, word_starts) if word_starts else mask
             for mask, word_starts in zip(marks, starts, strict=True)
         ]
+    if seconds is not None:  # the second text's first word begins there, and is never merged away
+        seconds = np.array(
+            [np.searchsorted(s, second) for s, second in zip(starts, seconds, strict=True)]
+        )
     texts = split.take(np.flatnonzero(sizes)).whole_texts
     count = f"words merged with a neighbour that shares a sub-word, in {texts} texts (kept)"
-    return replace(split, tokens=tokens, rationale=marks), {count: sum(sizes)}
+    merged = replace(split, tokens=tokens, rationale=marks, seconds=seconds)
+    return merged, {count: sum(sizes)}
 
 
-def _windows(words: Sequence[str], lengths: Lengths, longest: int) -> list[tuple[int, int]]:
-    spans = []
+def _windows(text: Text, lengths: Lengths, longest: int) -> list[tuple[int, int, Text]]:
+    if isinstance(text, TwoTexts):
+        raise InputError(
+            "--long-texts windows: expected one text that attention is audited over, got both texts of a pair; "
+            "cut long pairs, or choose --side text or query"
+        )
+
+    def part(start: int, end: int) -> Text:
+        words = text[start:end]
+        return replace(text, tokens=words) if isinstance(text, Pair) else words
+
+    windows = []
     start = 0
-    while start < len(words):
-        end = _end(words, start, lengths, longest)
-        spans.append((start, end))
+    while start < len(text):
+        end = _end(part, start, len(text), lengths, longest)
+        if end == start:
+            raise too_long(text[start], longest)
+        windows.append((start, end, part(start, end)))
         start = end
-    return spans
+    return windows
 
 
-def _end(words: Sequence[str], start: int, lengths: Lengths, longest: int) -> int:
-    """Return the last end for which words[start:end] fits, by bisection."""
-    low, high = start, min(len(words), start + longest)  # a word has at least one position
+def _end(
+    part: Callable[[int, int], Text], start: int, size: int, lengths: Lengths, longest: int
+) -> int:
+    """Return the last end for which part(start, end) fits, by bisection; the start if none does."""
+    low, high = start, min(size, start + longest)  # a word has at least one position
     while low < high:
         middle = (low + high + 1) // 2
-        if lengths([words[start:middle]])[0] <= longest:
+        if lengths([part(start, middle)])[0] <= longest:
             low = middle
         else:
             high = middle - 1
-    if low == start:
-        raise too_long(words[start], longest)
     return low

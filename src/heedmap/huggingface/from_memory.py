@@ -25,6 +25,7 @@ from heedmap.files.naming import kind_of
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import roundings
 from heedmap.huggingface.model_adapter import evaluating
+from heedmap.huggingface.one_output import is_relevance, two_logits
 from heedmap.huggingface.opening import open_classifier
 from heedmap.huggingface.placement import device_of
 from heedmap.huggingface.refusals import first_line
@@ -74,11 +75,12 @@ def _is_part(value: object) -> bool:
 
 
 def open_loaded(
-    source: object, options: Mapping[str, Any], device: str | None = None
+    source: object, options: Mapping[str, Any], device: str | None = None, *, pairs: bool = False
 ) -> tuple[TransformerClassifier, TransformerSettings] | None:
     """Open a copy of a loaded classifier, with the options of `TransformerSettings`; None for what is none.
 
-    Without a device, the copy runs where the user's own model is.
+    With `pairs` it is verified on pairs of texts too. Without a device, the copy runs where the user's own
+    model is.
 
     Raises:
         KindError: as `loaded_parts`.
@@ -90,7 +92,7 @@ def open_loaded(
     with saved(*parts) as folder:
         settings = TransformerSettings.of(source=MODEL_IN_MEMORY, **options)
         try:
-            model, settings = open_classifier(settings, folder, device)
+            model, settings = open_classifier(settings, folder, device, pairs=pairs)
         except InputError as error:
             said = str(error).replace(f"the folder {folder}", WHAT).replace(str(folder), WHAT)
             raise InputError(said) from error
@@ -158,6 +160,8 @@ def _compare(
             expected: Tensor = (
                 model(**encoding.to(model.device), return_dict=True).logits.float().cpu()
             )
+        if is_relevance(model.config):
+            expected = two_logits(expected)
         got = copy.model(**copy_encoding.to(copy.model.device)).logits.float().cpu()
         size = max(1.0, float(expected.abs().max()))
         limit = roundings(coarser) * torch.finfo(coarser).eps * size

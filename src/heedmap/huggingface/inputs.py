@@ -13,21 +13,32 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from heedmap.data.batches import Batch
+from heedmap.data.texts import Text
 from heedmap.errors import InputError
 from heedmap.huggingface.limits import UNLIMITED
 from heedmap.huggingface.padding import absent_token
-from heedmap.importance.words import own_words, word_of_positions
+from heedmap.huggingface.sides import (
+    OUTSIDE,
+    own_words_of,
+    sides_of_positions,
+    tokenized,
+    words_of_positions,
+)
 
 AT_ONCE = 1000  # texts tokenised at a time: spans take more memory than texts
 
 
 @dataclass(frozen=True)
 class SubwordBatch(Batch):
-    """`ids` (B, N) are sub-words; `real` marks those that are not padding; `words` is each one's word or −1."""
+    """`ids` (B, N) are sub-words; `real` marks those that are not padding; `words` is each one's word or −1.
+
+    `sides` is the text of a pair that each one is of, 0 or 1; −1 for special tokens and padding.
+    """
 
     real: Bool[Tensor, "B L"]
     words: Int[Tensor, "B L"]
     types: Int[Tensor, "B L"]
+    sides: Int[Tensor, "B L"]
 
     def inputs(self, names: Sequence[str]) -> dict[str, Tensor]:
         """Return the model's keyword arguments."""
@@ -37,32 +48,32 @@ class SubwordBatch(Batch):
 
 def encode(
     tokenizer: PreTrainedTokenizerBase,
-    texts: Sequence[Sequence[str]],
+    texts: Sequence[Text],
     rows: Sequence[int],
     device: torch.device,
     padding: int | None = None,
 ) -> SubwordBatch:
-    """Tokenise texts; each is a list of words that joined give the raw text, white space included.
+    """Tokenise texts or pairs; each is a list of words that joined give the raw text, white space included.
 
     Words are found by the character offsets of the sub-words. A word that the tokenizer drops has no
     position and weight 0. Shorter texts are padded on the tokenizer's side with the token `padding`, or with
     one that no text of the batch has.
     """
     # Padded below and not by the tokenizer, whose padding token may be missing or stand in a text.
-    encoding = tokenizer(
-        ["".join(words) for words in texts],
+    encoding = tokenized(
+        tokenizer,
+        texts,
         return_offsets_mapping=True,
         return_special_tokens_mask=True,
         return_attention_mask=False,
         return_token_type_ids=True,
-        verbose=False,
     )
     lengths = np.array([len(ids) for ids in encoding["input_ids"]], dtype=np.int64)
     place = np.arange(lengths.max(initial=0))
     on_left = tokenizer.padding_side == "left"
     real = place >= (len(place) - lengths)[:, None] if on_left else place < lengths[:, None]
 
-    def padded(rows: Sequence[Sequence[int]], value: int) -> NDArray[np.int64]:
+    def padded(rows: Sequence[Sequence[int] | NDArray[np.int64]], value: int) -> NDArray[np.int64]:
         values = np.full(real.shape, value, dtype=np.int64)
         values[real] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
         return values
@@ -70,12 +81,8 @@ def encode(
     if padding is None:
         joined = np.concatenate([np.asarray(ids, np.int64) for ids in encoding["input_ids"]])
         padding = absent_token(torch.from_numpy(joined))
-    words = [
-        word_of_positions(text, spans, special)
-        for text, spans, special in zip(
-            texts, encoding["offset_mapping"], encoding["special_tokens_mask"], strict=True
-        )
-    ]
+    words = [words_of_positions(encoding, i, text) for i, text in enumerate(texts)]
+    sides = [sides_of_positions(encoding, i) for i in range(len(texts))]
     sizes = np.array([len(text) for text in texts])
     mask = np.arange(sizes.max(initial=0)) < sizes[:, None]
 
@@ -90,37 +97,32 @@ def encode(
         real=tensor(real),
         words=tensor(padded(words, -1)),
         types=tensor(padded(encoding["token_type_ids"], tokenizer.pad_token_type_id)),
+        sides=tensor(padded(sides, OUTSIDE)),
     )
 
 
-def token_ids(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[Sequence[str]]
-) -> list[list[int]]:
+def token_ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> list[list[int]]:
     """Return the sub-words of each text, special ones included, without padding."""
     if not texts:
         return []
-    ids: list[list[int]] = tokenizer(["".join(words) for words in texts], verbose=False)[
-        "input_ids"
-    ]
+    ids: list[list[int]] = tokenized(tokenizer, texts)["input_ids"]
     return ids
 
 
-def lengths(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[Sequence[str]]
-) -> NDArray[np.int64]:
+def lengths(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> NDArray[np.int64]:
     """Count the positions of each text, special ones included."""
     return np.array([len(row) for row in token_ids(tokenizer, texts)], dtype=np.int64)
 
 
 class Truncated(NamedTuple):
-    """What is left of a text: the first word, the end, and the kept words.
+    """What is left of a text or pair: the first word, the end, and the kept words.
 
     `exact`: they have the tokens that the tokenizer's truncation leaves.
     """
 
     start: int
     end: int
-    words: list[str]
+    words: Text
     exact: bool
 
 
@@ -193,27 +195,21 @@ def too_long(word: str, longest: int) -> InputError:
 
 
 def holding(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[Sequence[str]], token: int
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text], token: int
 ) -> NDArray[np.int64]:
     """Count the positions of each text that hold the token."""
     return np.array([row.count(token) for row in token_ids(tokenizer, texts)], dtype=np.int64)
 
 
-def own_words_of(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[Sequence[str]]
-) -> Iterator[list[int]]:
-    """Yield per text where its words must begin so that no two share a sub-word (see `own_words`)."""
+def own_words(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> Iterator[list[int]]:
+    """Yield per text where its words must begin so that no two share a sub-word (see `own_words_of`)."""
     for start in range(0, len(texts), AT_ONCE):
         chunk = texts[start : start + AT_ONCE]
-        encoding = tokenizer(
-            ["".join(words) for words in chunk],
-            return_offsets_mapping=True,
-            return_special_tokens_mask=True,
-            verbose=False,
+        encoding = tokenized(
+            tokenizer, chunk, return_offsets_mapping=True, return_special_tokens_mask=True
         )
-        spans, special = encoding["offset_mapping"], encoding["special_tokens_mask"]
-        for words, offsets, marks in zip(chunk, spans, special, strict=True):
-            yield own_words(words, offsets, marks)
+        for row, text in enumerate(chunk):
+            yield own_words_of(encoding, row, text)
 
 
 def kinds_of(
@@ -232,4 +228,7 @@ def kinds_of(
     inside_words, outside_words = (
         batch.ids.new_tensor(kinds)[which] for kinds in (of_word, of_none)
     )
-    return torch.where(batch.words < 0, outside_words, inside_words).masked_fill(~batch.real, -1)
+    # The words of a pair's other text are words too, although no map is of them.
+    of_pair = bool((batch.sides == 1).any())
+    is_outside = (batch.sides if of_pair else batch.words) < 0
+    return torch.where(is_outside, outside_words, inside_words).masked_fill(~batch.real, -1)

@@ -38,6 +38,7 @@ from heedmap.huggingface.class_names import class_names, contradiction
 from heedmap.huggingface.classification_head import check_head
 from heedmap.huggingface.classification_head import untrained as untrained_head
 from heedmap.huggingface.logging import quiet
+from heedmap.huggingface.one_output import answer_with_two, is_relevance, names_of_two
 from heedmap.huggingface.padding import declare_in_batches
 from heedmap.huggingface.placement import device_named, placed
 from heedmap.huggingface.refusals import first_line, no_config, no_weights
@@ -90,6 +91,8 @@ def load_classifier(
     tokenizer = tokenizer_at(place)
     check_padding(place, model, tokenizer)
     declare_in_batches(model)
+    if is_relevance(model.config):
+        answer_with_two(model)
     return placed(frozen(model), device), tokenizer
 
 
@@ -109,7 +112,18 @@ def outputs_of(source: object) -> list[str]:
         )
     check_class_numbers(place)
     _check_classes(place, config)
-    return class_names(config.id2label, place.what)
+    return output_names(config, place.what)
+
+
+def output_names(config: PreTrainedConfig, model_name: str) -> list[str]:
+    """Return the names of the classes: of each output, or of no and yes where a cross-encoder has one output.
+
+    Raises:
+        InputError: as `class_names`.
+    """
+    return (
+        names_of_two(config) if is_relevance(config) else class_names(config.id2label, model_name)
+    )
 
 
 def load_for_training(
@@ -307,7 +321,7 @@ def _some(names: list[str]) -> str:
 
 
 def _check_classes(place: Place, config: PreTrainedConfig) -> None:
-    if (config.num_labels or 0) < 2:
+    if (config.num_labels or 0) < 2 and not is_relevance(config):
         raise InputError(
             f"expected a classifier of two or more classes in {place.what}; it gives one number (a "
             "regression); choose a model with classes"

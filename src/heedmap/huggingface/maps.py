@@ -191,6 +191,9 @@ class _Reader(Visitor):
 def layer_facts(maps: Maps, batch: SubwordBatch, kinds: Sequence[str]) -> dict[str, Tensor]:
     """Measure every head of every layer on a batch of texts: (B, layers, H) each, NaN if unknown.
 
+    Of pairs, `within` is the mass of the rows of each text's words on words of the same text, and `across` on
+    those of the other, means over the rows of both texts.
+
     `row_on_words`: mass of the read row on words. `share_KIND`: mass on positions of a kind, mean over real
     rows (Clark et al. 2019). `entropy`: in nats, mean over real rows. `rank`: of T = V W_O. `free` and
     `free_on_simplex`: dimension of its left null space, without and with rows that sum to 1 (Brunner et
@@ -200,6 +203,27 @@ def layer_facts(maps: Maps, batch: SubwordBatch, kinds: Sequence[str]) -> dict[s
     with torch.no_grad(), maps.adapter.visiting(reader):
         maps.adapter.model(**batch.inputs(maps.tokenizer.model_input_names))
     return {name: torch.stack(values, dim=1) for name, values in reader.values.items()}
+
+
+def _between_sides(
+    weights: Float[Tensor, "B H Q N"], batch: SubwordBatch
+) -> dict[str, Float[Tensor, "B H"]]:
+    """Return the mean mass of the rows of a pair's words on their own text, and on the other; none of one text.
+
+    None either where rows are of other positions than columns.
+    """
+    sides = batch.sides
+    if not bool((sides == 1).any()) or weights.shape[-1] != weights.shape[-2]:
+        return {}
+    of_words = (sides >= 0).to(weights.dtype)
+    rows, columns = sides.unsqueeze(2), sides.unsqueeze(1)
+    both = (rows >= 0) & (columns >= 0)
+    masses = {"within": both & (rows == columns), "across": both & (rows != columns)}
+    return {
+        name: torch.einsum("bhqn,bqn->bh", weights, mask.to(weights.dtype)).double()
+        / of_words.sum(1, keepdim=True)
+        for name, mask in masses.items()
+    }
 
 
 class _Facts(Visitor):
@@ -225,6 +249,8 @@ class _Facts(Visitor):
         mass = special_shares(weights, self.keys, real, len(self.kinds))
         for kind, name in enumerate(self.kinds):
             self._add(f"share_{name}", mass[..., kind])
+        for name, side_mass in _between_sides(weights, self.batch).items():
+            self._add(name, side_mass)
         self._add("entropy", head_entropy(weights, real))
         words = (self.batch.words >= 0).unsqueeze(1)
         self._add("row_on_words", (_read_row(weights, self.rows, real) * words).sum(-1))

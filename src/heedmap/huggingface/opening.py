@@ -14,13 +14,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.in_memory import InMemory
 from heedmap.data.load import load_corpus
+from heedmap.data.texts import Text
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.manifest import folder_written
-from heedmap.huggingface.class_names import class_names, contradiction
+from heedmap.huggingface.class_names import contradiction
 from heedmap.huggingface.fitting import AT_WORDS, Cut, fit, merge
 from heedmap.huggingface.limits import longest
-from heedmap.huggingface.loading import load_classifier
+from heedmap.huggingface.loading import load_classifier, output_names
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.model_adapter import detach
 from heedmap.huggingface.pair_models import sign_of_pairs
@@ -34,22 +35,30 @@ _TWO_ENDS = "hold the model's own end-of-text token"
 
 
 def open_classifier(
-    settings: TransformerSettings, folder: Path | None = None, device: str | None = None
+    settings: TransformerSettings,
+    folder: Path | None = None,
+    device: str | None = None,
+    *,
+    pairs: bool = False,
 ) -> tuple[TransformerClassifier, TransformerSettings]:
     """Load the model of the settings (from `folder`, if the run has its own) on a device; hash its weights.
+
+    With `pairs` it is verified on pairs of texts too.
 
     Raises:
         InputError: it cannot be loaded, or fails the verification.
     """
     model, tokenizer = load_classifier(folder or settings.source, settings.dtype, device)
-    _check_verified(model, tokenizer)
-    names = class_names(model.config.id2label, settings.source)
+    _check_verified(model, tokenizer, pairs)
+    names = output_names(model.config, settings.source)
     settings = settings.model_copy(update={"weights": fingerprint(model)})
     return TransformerClassifier(model, tokenizer, settings, names), settings
 
 
-def _check_verified(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    if (refusal := verify(model, tokenizer).refusal) is not None:
+def _check_verified(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: bool
+) -> None:
+    if (refusal := verify(model, tokenizer, pairs=pairs).refusal) is not None:
         raise InputError(refusal)
 
 
@@ -58,6 +67,8 @@ def rehearse(
     tokenizer: PreTrainedTokenizerBase,
     settings: TransformerSettings,
     classes: Sequence[str],
+    *,
+    pairs: bool = False,
 ) -> None:
     """Check before a training whether the model can be put on trial as the settings say.
 
@@ -65,7 +76,7 @@ def rehearse(
         InputError: it fails the verification, or has no such layer or head.
     """
     model.train(False)
-    _check_verified(model, tokenizer)
+    _check_verified(model, tokenizer, pairs)
     TransformerClassifier(model, tokenizer, settings, classes)
     detach(model)
     model.train()
@@ -95,7 +106,7 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
     limit = longest(model.model, model.tokenizer)
     cut = _cut(model, limit, model.settings.long_texts)
     test = corpus.splits["test"]
-    readable = model.readable(test.tokens)
+    readable = model.readable(test.texts)
     if not readable.any():
         raise InputError(
             f"{corpus.settings.source}: expected texts that the model can tell the end of; all of them "
@@ -113,33 +124,41 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
 
 
 def fitted_text(
-    model: TransformerClassifier, words: list[str], long_texts: str
+    model: TransformerClassifier, split: Split, long_texts: str
 ) -> tuple[Split, list[str]]:
-    """Return a split of one text that fits the model, cut or in windows, and notes on what was changed.
+    """Return a split of one text or pair that fits the model, cut or in windows, and notes on what was changed.
 
     Raises:
         InputError: the model cannot tell the end of the text, or a word exceeds its limit.
     """
-    if not model.readable([words])[0]:
+    if not model.readable(split.texts)[0]:
         raise InputError(f"expected a text that does not {_TWO_ENDS}; take it out of it")
     limit = longest(model.model, model.tokenizer)
-    text = Split(["text"], [words], np.zeros(1, dtype=np.int64))
-    split, counted = fit(text, model.lengths, limit, _cut(model, limit, long_texts))
-    notes, word_count = [], sum(map(len, split.tokens))
-    if split.tokens != text.tokens:
+    words, words_of_query = _word_counts(split)
+    fitting, counted = fit(split, model.lengths, limit, _cut(model, limit, long_texts))
+    notes = []
+    kept_words, kept_of_query = _word_counts(fitting)
+    if fitting is not split:
         side = "last" if model.tokenizer.truncation_side == "left" else "first"
         done = (
-            f"cut to its {side} {word_count} of {len(words)} words"
+            f"cut to its {side} {kept_words} of {words} words"
             if long_texts == "cut"
-            else f"read in {len(split)} windows, each by itself"
+            else f"read in {len(fitting)} windows, each by itself"
         )
+        if kept_of_query < words_of_query and long_texts == "cut":
+            done += f", and its query to {kept_of_query} of {words_of_query}"
         notes.append(f"the text is longer than the {limit} positions that the model reads: {done}")
     if AT_WORDS in counted:
         notes.append(f"the text is {AT_WORDS.removesuffix(' (kept)')}")
-    split, _ = merge(split, model.own_words)
-    if merged := word_count - sum(map(len, split.tokens)):
-        notes.append(f"words that share a sub-word are shown as one: {merged} fewer")
-    return split, notes
+    merged, _ = merge(fitting, model.own_words)
+    if fewer := kept_words - _word_counts(merged)[0]:
+        notes.append(f"words that share a sub-word are shown as one: {fewer} fewer")
+    return merged, notes
+
+
+def _word_counts(split: Split) -> tuple[int, int]:
+    """Count the words of a split's texts, and of their queries."""
+    return sum(map(len, split.tokens)), sum(map(len, split.queries or ()))
 
 
 def _cut(model: TransformerClassifier, limit: int, long_texts: str) -> Cut | None:
@@ -148,7 +167,7 @@ def _cut(model: TransformerClassifier, limit: int, long_texts: str) -> Cut | Non
 
 
 def unread_words(
-    model: TransformerClassifier, texts: Sequence[Sequence[str]]
+    model: TransformerClassifier, texts: Sequence[Text]
 ) -> tuple[list[NDArray[np.bool_]], list[str]]:
     """Return which words of each text the model does not read as they are, and notes that count them.
 
@@ -213,15 +232,15 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
     }
 
 
-def notes(model: TransformerClassifier) -> dict[str, object]:
-    """Return the report's caveats about the model, and give them as warnings."""
+def notes(model: TransformerClassifier, *, pairs: bool = False) -> dict[str, object]:
+    """Return the report's caveats about the model, and give them as warnings; `pairs` are what it reads."""
     said = contradiction(model.model.config)
     # A warning when it was loaded.
     caveats = [] if said is None else [f"{model.settings.source}: {said}"]
-    if (sign := sign_of_pairs(model.model.config)) is not None:
+    if not pairs and (sign := sign_of_pairs(model.model.config)) is not None:
         note = (
-            f"{model.settings.source} looks like a model of pairs of texts ({sign}): on single texts, and it "
-            "is given nothing else here, its predictions may mean nothing"
+            f"{model.settings.source} looks like a model of pairs of texts ({sign}): on single texts its "
+            "predictions may mean nothing; name the column of the second text with --query-column"
         )
         remark(note)
         caveats.append(note)

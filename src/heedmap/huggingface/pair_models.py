@@ -9,12 +9,13 @@ import re
 
 from transformers import PreTrainedConfig
 
+from heedmap.huggingface.one_output import is_cross_encoder
+
 RELATIONS = frozenset(
     {
         "entailment", "contradiction", "duplicate", "paraphrase", "equivalent", "relevant", "irrelevant",
     }
 )  # fmt: skip
-MARKS = ("sentence_transformers", "sbert_ce_default_activation_function")
 
 
 def sign_of_pairs(config: PreTrainedConfig) -> str | None:
@@ -25,6 +26,6 @@ def sign_of_pairs(config: PreTrainedConfig) -> str | None:
     for name in (config.id2label or {}).values():
         if RELATIONS & set(re.findall("[a-z]+", str(name).lower())):
             return f"its class {name!r:.60}"
-    if any(getattr(config, mark, None) is not None for mark in MARKS):
+    if is_cross_encoder(config):
         return "sentence-transformers marked it as a cross-encoder"
     return None

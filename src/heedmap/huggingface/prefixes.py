@@ -31,7 +31,8 @@ class PrefixReader:
 
     def __init__(self, model: PreTrainedModel, padding: int, positions: int) -> None:
         self.model, self.padding, self.positions = model, padding, positions
-        self.classes = int(model.config.num_labels or 0)
+        # One output is read as two classes (`one_output`).
+        self.classes = max(2, int(model.config.num_labels or 0))
 
     def reads(self, text: Tokens, changed: Sequence[Tokens]) -> bool:
         """Return whether changed texts can be read: a padding token may hide where one ends."""

@@ -17,6 +17,10 @@ SENTENCES = (
     "The plot is thin, but the actors carry it to the end.",
     "I would not watch it again.",
 )
+PAIRS = {
+    "a pair of texts": (SENTENCES[2], SENTENCES[1]),
+    "a pair that begins with the shorter text": (SENTENCES[1], SENTENCES[0]),
+}
 WHOLE = 64  # positions of a short text
 MOST_WEIGHTS = 2**27  # of one layer: heads × positions²; longer texts are not tried
 MOST_WORK = {"cpu": 2 * 10**11}  # parameters × positions; longer texts are not tried

@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.data.batches import Batch
+from heedmap.data.texts import Pair, Text, TwoTexts, joined, with_tokens
 from heedmap.errors import InputError
 from heedmap.huggingface import inputs
 from heedmap.huggingface.attention_layout import find_layout
@@ -22,6 +23,7 @@ from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.maps import Maps, layer_facts
 from heedmap.huggingface.model_adapter import Inputs, ModelAdapter, attach
 from heedmap.huggingface.padding import declare_in_batches, padding_token
+from heedmap.huggingface.pair_truncation import truncated_pair
 from heedmap.huggingface.prefixes import PrefixReader, prefix_reader
 from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
@@ -32,7 +34,7 @@ from heedmap.models.trace import READS, Trace
 from heedmap.settings import TransformerSettings
 
 ROWS = ("row", "gradient", "effective")  # views of the read row; the others use all rows
-SAMPLE_WORDS = (
+SAMPLE_WORDS: tuple[Text, ...] = (
     ["The", " acting", " is", " wonderful", ",", " but", " the", " unbelievable", " plot", " is", " not."],
     ["It", " bored", " me", "."],
     ["A", " film"],
@@ -113,41 +115,48 @@ class TransformerClassifier:
         """Yield everything that was learned."""
         return iter(self.model.parameters())
 
-    def lengths(self, texts: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
         """Count the positions of each text, special ones included."""
         return inputs.lengths(self.tokenizer, texts)
 
-    def truncated(self, words: Sequence[str], longest: int) -> inputs.Truncated | None:
-        """Cut a text as the model's tokenizer does (see `heedmap.huggingface.inputs.truncated`)."""
-        return inputs.truncated(self.tokenizer, words, longest)
+    def truncated(self, text: Text, longest: int) -> inputs.Truncated | None:
+        """Cut a text or pair as the model's tokenizer does (see `inputs.truncated` and `truncated_pair`)."""
+        if isinstance(text, Pair | TwoTexts):
+            return truncated_pair(self.tokenizer, text, longest)
+        return inputs.truncated(self.tokenizer, text, longest)
 
-    def own_words(self, texts: Sequence[Sequence[str]]) -> Iterator[list[int]]:
+    def own_words(self, texts: Sequence[Text]) -> Iterator[list[int]]:
         """Yield per text where its words must begin so that no two share a sub-word."""
-        return inputs.own_words_of(self.tokenizer, texts)
+        return inputs.own_words(self.tokenizer, texts)
 
-    def readable(self, texts: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
-        """Return which texts can be batched: BART and T5 need exactly one end-of-text token in each.
+    def readable(self, texts: Sequence[Text]) -> NDArray[np.bool_]:
+        """Return which texts can be batched: BART and T5 need the same number of end-of-text tokens in each.
 
-        Padded on the left, a decoder does not find the first position of a text of padding tokens alone.
+        It is one, or in a pair as many as the tokenizer puts there. Padded on the left, a decoder does not find
+        the first position of a text of padding tokens alone.
         """
         if self.layout.end is not None:
-            return np.equal(inputs.holding(self.tokenizer, texts, self.layout.end), 1)
+            of_pairs = bool(texts) and isinstance(texts[0], Pair | TwoTexts)
+            sample = joined(["a"], ["a"]) if of_pairs else ["a"]
+            count = int(inputs.holding(self.tokenizer, [sample], self.layout.end)[0])
+            return np.equal(inputs.holding(self.tokenizer, texts, self.layout.end), count)
         pads_left = self.reads == "last" and self.tokenizer.padding_side == "left"
         if pads_left and self.padding is not None:
             return inputs.holding(self.tokenizer, texts, self.padding) < self.lengths(texts)
         return np.ones(len(texts), dtype=bool)
 
-    def mask_token(self, text: Sequence[str], place: int) -> Sequence[str]:
+    def mask_token(self, text: Text, place: int) -> Text:
         """Replace one word by the tokenizer's mask token, or else its unknown or padding token."""
         word, tokenizer = text[place], self.tokenizer
         # White space around the word stays, since a tokenizer may make it part of a sub-word.
         leading, trailing = word[: len(word) - len(word.lstrip())], word[len(word.rstrip()) :]
         mark = tokenizer.mask_token or tokenizer.unk_token or tokenizer.pad_token
         mark = mark or tokenizer.eos_token or ""
-        return [*text[:place], f"{leading}{mark}{trailing}", *text[place + 1 :]]
+        masked = [*text[:place], f"{leading}{mark}{trailing}", *text[place + 1 :]]
+        return with_tokens(text, masked)
 
-    def batch(self, texts: Sequence[Sequence[str]], rows: Sequence[int]) -> SubwordBatch:
-        """Tokenise some texts, padded."""
+    def batch(self, texts: Sequence[Text], rows: Sequence[int]) -> SubwordBatch:
+        """Tokenise some texts or pairs, padded."""
         return inputs.encode(self.tokenizer, texts, rows, self.model.device, self.padding)
 
     def inputs(self, batch: Batch) -> dict[str, Tensor]:
@@ -188,7 +197,7 @@ class TransformerClassifier:
         return logits.float()
 
     def continued(
-        self, texts: Sequence[Sequence[str]], changed: Sequence[Sequence[Sequence[str]]]
+        self, texts: Sequence[Text], changed: Sequence[Sequence[Text]]
     ) -> list[Tensor | None]:
         """Return the logits (N, C) of each text's changed texts, read from their first change on.
 

@@ -114,8 +114,12 @@ _CHOOSE = "choose another model"
 _UNTRAINED = "its attention hardly moves its answers: is it trained? else " + _CHOOSE
 
 
-def verify(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> VerificationResult:
+def verify(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pairs: bool = False
+) -> VerificationResult:
     """Try the model on English sentences, padded on the tokenizer's side, and compare it with itself as loaded.
+
+    With `pairs` it is compared on pairs of texts too.
 
     The model is measured in eval mode. Its mode, its attention implementation and whether it is attached
     are the same afterwards.
@@ -127,7 +131,7 @@ def verify(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Verifi
     detach(model)
     declare_in_batches(model)
     with quiet(), evaluating(model):
-        readings, untried = as_loaded.read(model, tokenizer)
+        readings, untried = as_loaded.read(model, tokenizer, pairs=pairs)
         inputs = _sentences(model, tokenizer)
         result = verify_on(model, inputs)
         try:

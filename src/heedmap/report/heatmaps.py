@@ -10,6 +10,7 @@ from heedmap.data.text_names import text_name
 from heedmap.experiments.registry import HeatMap, registered
 from heedmap.experiments.rounding import number
 from heedmap.report.examples import Example
+from heedmap.report.pair_tokens import shown_tokens
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], example: Ex
             for name, x in facts
             if x is not None and math.isfinite(x)
         ],
-        rows=[shaded(heat_map, values["tokens"], gold) for heat_map in maps],
+        rows=[shaded(heat_map, shown_tokens(values), gold) for heat_map in maps],
         gold=bool(gold) and any(gold),
         query=values.get("query"),
         candidates=values.get("candidates"),

@@ -122,6 +122,8 @@ def _report(
             windows="windows" in audit.about,
             classes=len(audit.classes),
             query=query_name(audit),
+            both="second" in whole.tables["instances"].column_names,
+            transformer=isinstance(audit.settings.model, TransformerSettings),
             searched=adversary is not None and is_searched(columns),
             exact=is_exact(columns, len(audit.classes)),
             derived=derived(audit),
@@ -159,7 +161,8 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     elif isinstance(settings.model, ModelSettings):
         sizes = f"embedding {settings.model.embedding_size}, hidden {settings.model.hidden_size}"
         facts.append(("size", sizes))
-    if query := query_name(audit):
+    query = query_name(audit)
+    if query and not isinstance(settings.model, TransformerSettings):
         searched = "not linear in the weights, so the most different ones are searched for"
         facts.append(("read-out", f"a tanh of text and {query}: {searched}"))
     if settings.train is not None:

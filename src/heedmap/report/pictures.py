@@ -7,10 +7,12 @@ the keys or the weights of all layers.
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedmap.data.corpus import Split
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
 from heedmap.huggingface.inputs import SubwordBatch
@@ -81,7 +83,8 @@ def draw(model: TransformerClassifier, text: str, seed: int = 0) -> Picture:
     words = pieces(text, "words")
     if not words:
         raise InputError("expected a text of one word at least, got none; give one with --text")
-    split, notes = fitted_text(model, words, "cut")
+    whole = Split(["text"], [words], np.zeros(1, dtype=np.int64))
+    split, notes = fitted_text(model, whole, "cut")
     words = split.tokens[0]
     batch = model.batch([words], [0])
     interventions, left_out = shown_interventions(model, batch, seed)

@@ -26,6 +26,7 @@ from heedmap.experiments.text_levels import text_levels
 from heedmap.experiments.text_tables import answer_probabilities
 from heedmap.report.examples import Example
 from heedmap.report.fact_meanings import meaning_of
+from heedmap.report.pair_tokens import shown_tokens
 from heedmap.report.what_if_data import pack_read_outs, what_if_index
 
 BLOCK = 250  # texts whose maps are unpacked together
@@ -203,7 +204,12 @@ def _texts(tables: Mapping[str, pa.Table], rows: Sequence[int]) -> dict[str, Any
     columns: dict[str, Any] = {
         "key": keys,
         "name": [text_name(str(key)) for key in keys],
-        "tokens": instances["tokens"].to_pylist(),
+        "tokens": [
+            shown_tokens(instance)
+            for instance in instances.select(
+                [name for name in ("tokens", "second") if name in instances.column_names]
+            ).to_pylist()
+        ],
         "label": labels,
         "predicted": instances["predicted"].to_pylist(),
         "expected": [

@@ -228,18 +228,26 @@ def derived(audit: AuditResult) -> bool:
 
 
 def query_name(audit: AuditResult) -> str | None:
-    """Return the name of a pair's second text; None for single texts."""
+    """Return the name of the text of a pair that no map is of; None for single texts, and maps over both."""
     if "query" not in audit.tables["instances"].column_names:
         return None
     data = audit.settings.data
+    if data.side == "query":
+        return "text"
     spec = CATALOG.get(data.dataset or (data.source if data.source in EMBEDDED else ""))
     return QUERIES.get(spec.task, "query") if spec else "query"
 
 
 def pairs_text(audit: AuditResult) -> str | None:
     """Say that the texts are pairs; None for single texts."""
-    query = query_name(audit)
-    return None if query is None else f"pairs: attention over the text, given its {query}"
+    data, query = audit.settings.data, query_name(audit)
+    order = f", the {data.first} read first" if data.first is not None else ""
+    if "second" in audit.tables["instances"].column_names:
+        return f"pairs{order}: attention over both texts"
+    if query is None:
+        return None
+    side = "query" if data.side == "query" else "text"
+    return f"pairs{order}: attention over the {side}, given its {query}"
 
 
 def shortened(name: str) -> str:

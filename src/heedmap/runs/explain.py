@@ -12,7 +12,7 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run
 from heedmap.runs.run import Run
 from heedmap.runs.stored_models import model_in
-from heedmap.runs.user_texts import Texts
+from heedmap.runs.user_texts import Texts, is_list_of_pairs
 from heedmap.runs.variant_folder import folder_of
 from heedmap.settings import (
     UNLIMITED_WORDS,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Source = Union[Run, str, Path, "Loaded"]
 IN_MEMORY = "a model in memory"
+NO_DATA = "text"  # the source of a model that was opened without any
 
 
 @overload  # a text is a sequence of texts too, but the first signature that fits counts
@@ -90,6 +91,8 @@ def explain(
     """
     check_input(text, query)  # before anything is opened
     place, settings, model = _opened(source, variant, device)
+    if settings.data.source == NO_DATA and (query is not None or is_list_of_pairs(text)):
+        settings = _given_pairs(settings, model)
     return explain_input(place, settings, model, text, query)
 
 
@@ -146,5 +149,16 @@ def opened(
 
 
 def _settings_of(model: TransformerSettings) -> RunSettings:
-    data = DataSettings(source="text", raw=True, max_tokens=UNLIMITED_WORDS)
+    data = DataSettings(source=NO_DATA, raw=True, max_tokens=UNLIMITED_WORDS)
     return RunSettings(fingerprint="", data=data, model=model)
+
+
+def _given_pairs(settings: RunSettings, model: Model) -> RunSettings:
+    """Return settings of pairs: read text first, but by a cross-encoder with one output query first."""
+    from heedmap.huggingface.one_output import is_relevance
+    from heedmap.huggingface.transformer_classifier import TransformerClassifier
+
+    assert isinstance(model, TransformerClassifier)
+    first = "query" if is_relevance(model.model.config) else "text"
+    data = settings.data.model_copy(update={"query": "query", "first": first})
+    return settings.model_copy(update={"data": data})

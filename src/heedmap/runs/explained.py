@@ -23,6 +23,7 @@ from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.trace import Model
 from heedmap.report.explained_window import Adversary, Window
 from heedmap.report.explanation import Explanation, Explanations
+from heedmap.report.pair_tokens import shown_tokens
 from heedmap.report.wording import architecture_text
 from heedmap.runs.audit_defaults import audit_defaults
 from heedmap.runs.folder import RunFolder
@@ -60,7 +61,7 @@ def explain_input(
     check_input(text, query)
     if isinstance(text, str):
         return explained(place, settings, model, text, query)
-    return explained_each(place, settings, model, user_texts(text, model))
+    return explained_each(place, settings, model, user_texts(text, model, settings.data))
 
 
 def explained(
@@ -108,7 +109,7 @@ def _explained(
         from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
         assert isinstance(model, TransformerClassifier)
-        unknown, unknown_notes = opening.unread_words(model, split.tokens)
+        unknown, unknown_notes = opening.unread_words(model, split.texts)
     audit = settings.audit or AuditSettings.of(**audit_defaults(model, settings.data))
     evidence = AuditContext(
         model, split, audit, registered(), first_row=_row_in_audit(place, split)
@@ -137,10 +138,9 @@ def _row_in_audit(folder: Path, split: Split) -> int:
     table = read_table(path)
     stripped = [token.strip() for token in split.tokens[0]]
     queries = table["query"] if "query" in table.column_names else None
+    query = None if split.queries is None else [word.strip() for word in split.queries[0]]
     for row in np.flatnonzero(table["n_tokens"].to_numpy() == len(stripped)).tolist():
-        same_query = (
-            queries is None or split.queries is None or queries[row].as_py() == split.queries[0]
-        )
+        same_query = queries is None or query is None or queries[row].as_py() == query
         if same_query and table["tokens"][row].as_py() == stripped:
             return int(row)
     return 0
@@ -165,7 +165,7 @@ def _windows(evidence: AuditContext, unknown: list[NDArray[np.bool_]]) -> list[W
             adversary = Adversary(weights, optimum["jsd"], optimum["jsd_upper"], exact)
         windows.append(
             Window(
-                tokens=instance["tokens"],
+                tokens=shown_tokens(instance),
                 unknown=unknown[i],
                 probabilities=np.array(instance["probabilities"]),
                 attention=np.array(instance["attention"], dtype=np.float64),

@@ -76,6 +76,7 @@ def open_model(
     data: Source,
     *,
     labels: Values | None = None,
+    queries: Values | None = None,
     out: Out | None = None,
     overwrite: bool = False,
     progress: bool = True,
@@ -91,6 +92,8 @@ def open_model(
         data: as for `heedmap.load`. Its test split is used; a file without splits is used whole. It may do
             without labels: then it cannot be told whether the model predicts well.
         labels: of a list of texts, one for each, if they are known.
+        queries: of a list of texts, one for each: the second text of the pair that a model of pairs reads. In a
+            file or a frame, `query` names its column.
         {options}
         out: a run folder to keep the run in.
         overwrite: replace a different run in `out` instead of refusing.
@@ -110,21 +113,23 @@ def open_model(
             "expected as data what heedmap.load reads (a file, a folder, a Hub name, a frame ...), got a "
             "Corpus: a transformer reads the raw text"
         )
-    name, in_memory = source_of(data, labels, training=False)
+    name, in_memory = source_of(data, labels, queries, training=False)
     text_options, model_options = split("open_model", settings, RAW_TEXTS, TransformerSettings)
+    query = {} if queries is None else {"query": "query"}
     data_settings = DataSettings.of(
         source=name,
         raw=True,
         training=False,
-        **{"max_tokens": UNLIMITED_WORDS, **text_options},
+        **{"max_tokens": UNLIMITED_WORDS, **query, **text_options},
     )
     with working("opening the model", progress, share=0.0):
-        loaded = open_loaded(source, model_options, device)
+        pairs = data_settings.query is not None
+        loaded = open_loaded(source, model_options, device, pairs=pairs)
         if loaded is None:
             path_settings = TransformerSettings.of(source=name_of(source, MODEL), **model_options)
             # The texts come first: what is wrong with them is said before any weights are loaded.
             texts = load_corpus(data_settings, outputs_of(path_settings.source), in_memory)
-            loaded = opening.open_classifier(path_settings, device=device)
+            loaded = opening.open_classifier(path_settings, device=device, pairs=texts.pairs)
         else:
             texts = load_corpus(data_settings, loaded[0].classes, in_memory)
         model, model_settings = loaded
@@ -132,7 +137,7 @@ def open_model(
         run_settings = RunSettings(
             fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings
         )
-        facts = {**opening.facts(model), **opening.notes(model)}
+        facts = {**opening.facts(model), **opening.notes(model, pairs=corpus.pairs)}
     corpus.warn()
     run = Run(run_settings, corpus, model, None, None, facts)
     if out is None:
@@ -193,7 +198,7 @@ def _open_existing(folder: RunFolder, settings: RunSettings, device: str | None)
     corpus = opening.corpus_for(model, settings.data, folder.kept_texts())
     if corpus.fingerprint() != settings.fingerprint:
         raise changed(folder, settings.data.source)
-    facts = {**opening.facts(model), **opening.notes(model)}
+    facts = {**opening.facts(model), **opening.notes(model, pairs=corpus.pairs)}
     return Run(settings, corpus, model, None, folder.path, facts)
 
 

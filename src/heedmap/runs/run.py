@@ -111,7 +111,7 @@ class Run:
         Raises:
             InputError: as `predict`.
         """
-        inputs = user_texts(texts, self.model)
+        inputs = user_texts(texts, self.model, self.settings.data)
         return probabilities(self.name, self.settings.data, self.model, inputs)
 
     @overload  # a text is a sequence of texts too, but the first signature that fits counts

@@ -94,7 +94,9 @@ def fine_tuned_model(
     assert isinstance(settings.model, TransformerSettings)
     check_trained(folder, settings)
     check_model(folder)  # by their hashes, before transformers reads the files
-    model, opened_settings = opening.open_classifier(settings.model, folder.model, device)
+    model, opened_settings = opening.open_classifier(
+        settings.model, folder.model, device, pairs=settings.data.query is not None
+    )
     trained, stored_identity = read_training(folder)
     expected = model_identity(settings, settings.model.weights, model.classes)
     if opened_settings.weights != settings.model.weights or stored_identity != expected:
@@ -124,7 +126,9 @@ def existing_model(
 
     assert isinstance(settings.model, TransformerSettings)
     saved = folder.model if settings.model.in_memory else None
-    model, opened_settings = opening.open_classifier(settings.model, saved, device)
+    model, opened_settings = opening.open_classifier(
+        settings.model, saved, device, pairs=settings.data.query is not None
+    )
     if settings.model.weights and opened_settings.weights != settings.model.weights:
         raise changed(folder, settings.model.source)
     return model

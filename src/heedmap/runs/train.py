@@ -184,7 +184,7 @@ def fine_tune(
     def make(folder: RunFolder | None) -> Run:
         model, tokenizer = new_model(base, corpus.classes, train.seed)
         # Fail before the training, and before anything is written.
-        opening.rehearse(model, tokenizer, trial_settings, corpus.classes)
+        opening.rehearse(model, tokenizer, trial_settings, corpus.classes, pairs=corpus.pairs)
         limit_of(train, model, tokenizer)
         texts, dev = corpus.splits["train"], corpus.splits["dev"]
         objective = FineTuning(model, tokenizer, texts, dev, train)

@@ -34,14 +34,23 @@ def is_many(texts: object) -> bool:
     return not isinstance(texts, str | bytes | UserText) and hasattr(texts, "__len__")
 
 
-def user_texts(texts: object, model: Model) -> list[UserText]:
+def reads_pairs(model: Model, settings: DataSettings) -> bool:
+    """Return whether a run's model reads pairs: a model of our own for them, or a transformer by its data."""
+    if isinstance(model, AttentionClassifier):
+        return isinstance(model, PairClassifier)
+    return settings.query is not None
+
+
+def user_texts(texts: object, model: Model, settings: DataSettings) -> list[UserText]:
     """Return a user's texts: a string, or a list (or array, or column) of strings, or of pairs.
+
+    `settings` are those of the texts that the model was given.
 
     Raises:
         KindError: something else, or pairs for a model of single texts, or the reverse.
         InputError: no text.
     """
-    pairs = isinstance(model, PairClassifier)
+    pairs = reads_pairs(model, settings)
     if isinstance(texts, str | UserText) or (pairs and _is_pair(texts)):
         texts = [texts]
     if isinstance(texts, bytes | Mapping | set | frozenset) or not is_many(texts):
@@ -56,6 +65,11 @@ def user_texts(texts: object, model: Model) -> list[UserText]:
 
 def _is_pair(value: object) -> TypeGuard[tuple[str, str]]:
     return isinstance(value, tuple) and [type(part) for part in value] == [str, str]
+
+
+def is_list_of_pairs(texts: object) -> bool:
+    """Return whether an argument is a list that begins with a pair (text, query)."""
+    return isinstance(texts, list) and bool(texts) and _is_pair(texts[0])
 
 
 def _user_text(value: object, index: int, pairs: bool) -> UserText:
@@ -87,12 +101,13 @@ def read(
         raise InputError(
             f"{name}: expected a run of a model that reads texts, got arrays; call their model itself"
         )
-    if isinstance(model, PairClassifier) and user_text.query is None:
+    pairs = reads_pairs(model, settings)
+    if pairs and user_text.query is None:
         raise InputError(
             f"{name}: expected a query too: a model of pairs reads a text given one (a question, a "
             "hypothesis); give it as query (--query)"
         )
-    if user_text.query is not None and not isinstance(model, PairClassifier):
+    if user_text.query is not None and not pairs:
         raise InputError(
             f"{name}: expected no query: it reads single texts; leave query out (--query)"
         )
@@ -103,7 +118,7 @@ def read(
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
     assert isinstance(model, TransformerClassifier)
-    split, fit_notes = opening.fitted_text(model, split.tokens[0], model.settings.long_texts)
+    split, fit_notes = opening.fitted_text(model, split, model.settings.long_texts)
     return split, notes + fit_notes
 
 

@@ -17,6 +17,7 @@ from heedmap.errors import InputError
 from heedmap.huggingface import inputs
 from heedmap.huggingface.limits import longest
 from heedmap.huggingface.loading import load_for_training
+from heedmap.huggingface.sides import tokenized
 from heedmap.settings import FineTuneSettings
 from heedmap.training.checkpoint import made_with
 from heedmap.training.evaluation import EVALUATION_TOKENS, scores_of
@@ -126,19 +127,14 @@ def _logits(model: PreTrainedModel, texts: "_Texts") -> Float[Tensor, "B C"]:
 
 
 class _Texts:
-    """A split in sub-words, each text cut to `longest` positions."""
+    """A split in sub-words, each text or pair cut to `longest` positions."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, split: Split, longest: int) -> None:
-        texts = ["".join(words) for words in split.tokens]
-        encoding = tokenizer(
-            texts,
-            truncation=True,
-            max_length=longest,
-            return_attention_mask=True,
-            verbose=False,
+        encoding = tokenized(
+            tokenizer, split.texts, truncation=True, max_length=longest, return_attention_mask=True
         )
         # Must come last: a tokenizer keeps the limit of its last call, and would be saved with it.
-        self.cut = int((inputs.lengths(tokenizer, split.tokens) > longest).sum())
+        self.cut = int((inputs.lengths(tokenizer, split.texts) > longest).sum())
         self.tokenizer, self.labels = tokenizer, split.labels
         self.lengths = np.array([len(ids) for ids in encoding["input_ids"]], dtype=np.int64)
         self.rows = [{name: part[i] for name, part in encoding.items()} for i in range(len(split))]

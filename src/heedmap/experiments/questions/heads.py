@@ -33,6 +33,11 @@ COLUMNS = Columns(
             "0 to 1",
             "mass of the head on {kind}, mean over the rows of real positions",
         ),
+        "within": (
+            "0 to 1",
+            "mass of the rows of a pair's words on words of the same text; only where texts are pairs",
+        ),
+        "across": ("0 to 1", "mass of these rows on words of the other text"),
         "entropy": ("nats, 0 to ln positions", "mean entropy of these rows"),
         "row_on_words": (
             "0 to 1",
@@ -119,6 +124,20 @@ def _on_words(results: Results) -> Finding:
         if name not in ("share_words", "share_punctuation")
     }
     listed = ", ".join(f"{name} {x:.0%}" for name, x in special.items() if x >= 0.005)
+    meaning = (
+        "the rest is on special tokens, which no heat map of words shows; of all rows of the layer they "
+        f"get: {listed or 'none'}"
+    )
+    if "within" in table.column_names:
+        within, across = (
+            float(np.nanmean(_by_text(results, results.column("heads", name))))
+            for name in ("within", "across")
+        )
+        meaning = (
+            "the rest is on special tokens and on words that no map is of; in the layer the words of a text "
+            f"pay {within:.0%} of their attention to the same text and {across:.0%} to the other, and of all "
+            f"rows special tokens get: {listed or 'none'}"
+        )
     return results.finding(
         "on_words",
         "words",
@@ -127,10 +146,7 @@ def _on_words(results: Results) -> Finding:
         topic="attention on words",
         question="Does the attention fall on the words that the heat map shows?",
         measure="mean share of the row's mass that is on words, layer on trial",
-        meaning=(
-            "the rest is on special tokens, which no heat map of words shows; of all rows of the layer they "
-            f"get: {listed or 'none'}"
-        ),
+        meaning=meaning,
     )
 
 

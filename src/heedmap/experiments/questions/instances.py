@@ -49,7 +49,11 @@ COLUMNS = Columns(
         "entropy": ("nats, 0 to ln n_tokens", "entropy of the heat map, −Σ α ln α"),
         "attention": ("list per token, from 0", "the heat map on trial"),
         TEXT: ("number, from 0", "the whole text; only where long texts are read in windows"),
-        "query": ("list per word", "the second text of a pair, to which no attention is paid"),
+        "query": ("list per word", "the text of a pair that no map is of"),
+        "second": (
+            "number, from 0",
+            "the first token of a pair's second text; only where the map is over both",
+        ),
         "candidates": ("count", "possible answers, where not every class is one"),
         "rationale": ("list per token", "whether people, or the grammar, mark the token"),
         "word_attention": (
@@ -83,7 +87,10 @@ def instances(context: AuditContext) -> pa.Table:
     if split.text_of is not None:
         columns[TEXT] = np.unique(split.text_of, return_inverse=True)[1]
     if split.queries is not None:
-        columns["query"] = pa.array(split.queries, pa.list_(pa.string()))
+        queries = [[word.strip() for word in query] for query in split.queries]
+        columns["query"] = pa.array(queries, pa.list_(pa.string()))
+    if split.seconds is not None:
+        columns["second"] = split.seconds
     if split.allowed is not None:
         columns["candidates"] = split.allowed.sum(1)
     if split.rationale is not None:
