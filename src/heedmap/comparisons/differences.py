@@ -39,8 +39,8 @@ class RunNumbers:
     def is_known(self) -> NDArray[np.bool_]:
         """Which texts have a number."""
         values, denominators = self.numbers.values, self.numbers.denominators
-        known = np.isfinite(values)
-        return known if denominators is None else known & np.isfinite(denominators)
+        is_finite = np.isfinite(values)
+        return is_finite if denominators is None else is_finite & np.isfinite(denominators)
 
     @property
     def value(self) -> float:
@@ -55,10 +55,10 @@ class RunNumbers:
 
     def interval(self, tail: float) -> Interval:
         """The interval of `value`."""
-        known = self.is_known
-        values, clusters = self.numbers.values[known], self.texts.texts[known]
+        is_known = self.is_known
+        values, clusters = self.numbers.values[is_known], self.texts.texts[is_known]
         if self.numbers.denominators is not None:
-            denominators = self.numbers.denominators[known]
+            denominators = self.numbers.denominators[is_known]
             return intervals.of_ratio(values, denominators, clusters, tail=tail)
         if self.numbers.statistic == "median":
             return intervals.of_median(values, clusters, tail)
@@ -121,7 +121,7 @@ def compared_pairs(count: int) -> list[tuple[int, int]]:
     """Return the pairs of rows that are compared: all, or of many rows each with the first."""
     if count <= ALL_PAIRS:
         return list(combinations(range(count), 2))
-    return [(0, other) for other in range(1, count)]
+    return [(0, row) for row in range(1, count)]
 
 
 def differences(
@@ -131,15 +131,15 @@ def differences(
 
     `numbers`: by question, for each row those of its runs; None for a row that lacks the question.
     """
-    asked = [
+    comparisons = [
         (key, first, second)
         for key, rows in numbers.items()
         for first, second in pairs
         if rows[first] and rows[second]
     ]
-    tail = (1 - level_of(len(asked))) / 2
+    tail = (1 - level_of(len(comparisons))) / 2
     compared = []
-    for key, first, second in asked:
+    for key, first, second in comparisons:
         sides = numbers[key][first], numbers[key][second]
         assert sides[0] is not None
         assert sides[1] is not None
@@ -155,9 +155,9 @@ def _difference(
     lower: Sequence[RunNumbers],
     tail: float,
 ) -> Difference:
-    known, others = _known_ids(upper), _known_ids(lower)
-    common = np.intersect1d(known, others)
-    smaller = min(len(known), len(others))
+    upper_ids, lower_ids = _known_ids(upper), _known_ids(lower)
+    common = np.intersect1d(upper_ids, lower_ids)
+    smaller = min(len(upper_ids), len(lower_ids))
     statistic = upper[0].numbers.statistic
     paired = len(common) >= max(FEWEST[statistic], LEAST_COMMON * smaller)
     if paired:
@@ -197,14 +197,14 @@ def _paired(
     distinct = len(np.unique(clusters))
     numbers = upper[0].numbers
     if numbers.statistic == "median":
-        both = [intervals.of_median(change, clusters, t) for t in (TAIL, tail)]
-        return float(np.median(change)), both[0], both[1], distinct
+        ends = [intervals.of_median(change, clusters, t) for t in (TAIL, tail)]
+        return float(np.median(change)), ends[0], ends[1], distinct
     bounds = (
         numbers.bounds[0] - lower[0].numbers.bounds[1],
         numbers.bounds[1] - lower[0].numbers.bounds[0],
     )
-    both = [intervals.of_mean(change, clusters, bounds=bounds, tail=t) for t in (TAIL, tail)]
-    return float(change.mean()), both[0], both[1], distinct
+    ends = [intervals.of_mean(change, clusters, bounds=bounds, tail=t) for t in (TAIL, tail)]
+    return float(change.mean()), ends[0], ends[1], distinct
 
 
 def _clusters(runs: Sequence[RunNumbers], common: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -248,17 +248,17 @@ def _unpaired(
     """Return the difference of the rows' means over seeds, and its two intervals."""
     means = [float(np.mean([run.value for run in side])) for side in (upper, lower)]
     value = means[0] - means[1]
-    both = []
+    ends = []
     for t in (TAIL, tail):
         below_first, above_first = _arms(upper, t)
         below_second, above_second = _arms(lower, t)
-        both.append(
+        ends.append(
             (
                 value - math.hypot(below_first, above_second),
                 value + math.hypot(above_first, below_second),
             )
         )
-    return value, both[0], both[1]
+    return value, ends[0], ends[1]
 
 
 def _arms(runs: Sequence[RunNumbers], tail: float) -> tuple[float, float]:

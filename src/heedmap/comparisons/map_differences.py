@@ -52,23 +52,23 @@ def map_pairs(count: int) -> list[tuple[int, int]]:
     """Return the pairs of runs whose maps are compared: all, or of many runs each with the first."""
     if count <= ALL_PAIRS:
         return list(combinations(range(count), 2))
-    return [(0, other) for other in range(1, count)]
+    return [(0, run) for run in range(1, count)]
 
 
 def map_differences(maps: Sequence[Maps], pairs: Sequence[tuple[int, int]]) -> list[MapDifferences]:
     """Compare the maps of the texts that two runs share."""
-    return [_compare(first, second, maps[first], maps[second]) for first, second in pairs]
+    return [_compare(maps, *pair) for pair in pairs]
 
 
-def _compare(first: int, second: int, one: Maps, other: Maps) -> MapDifferences:
+def _compare(maps: Sequence[Maps], run: int, other_run: int) -> MapDifferences:
     distances: dict[int, float] = {}
     skipped: Counter[str] = Counter()
-    for text in sorted(one.keys() & other.keys()):
-        here, there = one[text], other[text]
-        if here is None or there is None:
+    for text in sorted(maps[run].keys() & maps[other_run].keys()):
+        text_map, other_map = maps[run][text], maps[other_run][text]
+        if text_map is None or other_map is None:
             skipped[IN_WINDOWS] += 1
             continue
-        (tokens, weights), (other_tokens, other_weights) = here, there
+        (tokens, weights), (other_tokens, other_weights) = text_map, other_map
         if [*map(str.casefold, tokens)] != [*map(str.casefold, other_tokens)]:
             skipped[OTHER_TOKENS] += 1
         elif len(tokens) < 2:
@@ -78,19 +78,19 @@ def _compare(first: int, second: int, one: Maps, other: Maps) -> MapDifferences:
         else:
             distances[text] = distance
     ordered = sorted(distances.items(), key=lambda item: (-item[1], item[0]))
-    return MapDifferences(first, second, dict(ordered), dict(skipped))
+    return MapDifferences(run, other_run, dict(ordered), dict(skipped))
 
 
-def weight_distance(weights: Weights, other: Weights) -> float:
+def weight_distance(weights: Weights, other_weights: Weights) -> float:
     """Return ½ Σ |a − b| of two maps, each divided by its sum; NaN where a map is no distribution.
 
     >>> weight_distance(np.array([0.5, 0.5]), np.array([3.0, 1.0]))
     0.25
     """
-    for values in (weights, other):
+    for values in (weights, other_weights):
         if not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
             return math.nan
-    return float(np.abs(weights / weights.sum() - other / other.sum()).sum() / 2)
+    return float(np.abs(weights / weights.sum() - other_weights / other_weights.sum()).sum() / 2)
 
 
 def maps_of(instances: pa.Table, texts: TextIds) -> Maps:
