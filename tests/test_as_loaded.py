@@ -20,6 +20,7 @@ from transformers import (
 )
 from wording import refused, warned
 
+from heedmap.data.corpus import Split
 from heedmap.data.texts import exchanged, shortened
 from heedmap.data.tokens import pieces
 from heedmap.huggingface.inputs import truncated
@@ -114,7 +115,8 @@ def test_a_long_text_is_cut_where_the_tokenizer_cuts_it(gpt2, tmp_path, side):
     text = " ".join(SENTENCES) * 3 + " "
     ids, expected = plainly(folder, text, truncation=True)
     model, _ = open_classifier(TransformerSettings.of(source=str(folder)))
-    split, notes = fitted_text(model, pieces(text, "words"), "cut")
+    whole = Split(["text"], [pieces(text, "words")], np.zeros(1, dtype=np.int64))
+    split, notes = fitted_text(model, whole, "cut")
     batch = model.batch(split.tokens, [0])
     assert torch.equal(batch.ids[0], ids)
     assert torch.allclose(model.logits(batch)[0].softmax(-1), expected, atol=1e-5)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from conftest import random_pairs, random_sentences, random_texts, small_model
 from making import SETTINGS, left_over
+from pair_transformers import pair_classifier, texts_of
 from tiny_transformers import TEXTS, tiny_classifier
 
 from heedmap.data.corpus import Split
@@ -60,6 +61,9 @@ def audits():
         small_model(kind=HierarchicalClassifier, encoder="average"), sentences, QUICK, registered()
     )
     yield AuditContext(tiny_classifier(), split_of(TEXTS), QUICK, registered())
+    pairs = texts_of("both")
+    split = split_of([list(p) for p in pairs], seconds=np.array([p.second for p in pairs]))
+    yield AuditContext(pair_classifier(), split, QUICK, registered())
 
 
 @pytest.fixture(scope="module")
