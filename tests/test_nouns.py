@@ -112,7 +112,7 @@ def test_all_that_a_page_of_pictures_says_is_about_pictures(audit):
     body = re.sub(r"<details id=\"run\">.*?</details>", "", body, flags=re.S)
     seen = re.sub("<[^>]*>", " ", body)
     # A form of the citation is plain text, and a setting is named words.
-    settings = 'tokenizer = &#34;words&#34;'
+    settings = "tokenizer = &#34;words&#34;"
     assert [word for word in WRITTEN.findall(seen.replace(settings, "")) if word != "text"] == []
     assert not re.findall(r'(?:title|aria-label|placeholder)="[^"]*\b[Tt]exts?\b[^"]*"', body)
     assert 'id="texts"' in html

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from heedmap.data.compact import MANY, CompactStrings, CompactTokens
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
+from heedmap.data.embedded import EMBEDDED
+from heedmap.data.item_vectors import ItemVectors
 from heedmap.data.labels import ordered
 from heedmap.data.matching import match
 from heedmap.data.quality import notes
@@ -23,7 +25,6 @@ from heedmap.data.rows import (
     sampled,
 )
 from heedmap.data.selection import classes_of
-from heedmap.data.sources import EMBEDDED
 from heedmap.data.text_names import text_name
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -74,7 +75,7 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
         if name != "train":
             rows, rest = sampled(rows, name, settings)
             left_out.update(rest)
-        arrays[name], unseen_answers = _split_of(rows, number, settings.source)
+        arrays[name], unseen_answers = _split_of(rows, number, settings.source, texts.vectors)
         if unseen_answers:
             left_out[f"{name}: possible answers never seen in training"] += unseen_answers
         rows_of[name] = rows
@@ -86,6 +87,7 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
         dict(left_out),
         also_in(rows_of["test"], {name: rows_of[name] for name in SPLITS if name != "test"}),
         [*texts.notes, *notes(rows_of, unseen, classes, number, settings)],
+        vectors=texts.vectors,
     )
 
 
@@ -149,7 +151,7 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         )
         number = matching.number
         read_notes += [matching.note] if matching.note else []
-    split, unseen_answers = _split_of(rows, number, settings.source)
+    split, unseen_answers = _split_of(rows, number, settings.source, texts.vectors)
     if unseen_answers:
         left_out["test: possible answers never seen in training"] += unseen_answers
     return Corpus(
@@ -160,6 +162,7 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         dict(left_out),
         also_in(rows, parts_within_limits(further, settings)[0]),
         [*read_notes, *notes({"test": rows}, (), outputs, number, settings)],
+        vectors=texts.vectors,
     )
 
 
@@ -179,7 +182,9 @@ def _name(source: str) -> str:
     return re.sub(r"\.(csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx)$", "", stem) or "corpus"
 
 
-def _split_of(rows: list[Row], number: Mapping[str, int], source: str) -> tuple[Split, int]:
+def _split_of(
+    rows: list[Row], number: Mapping[str, int], source: str, vectors: ItemVectors | None
+) -> tuple[Split, int]:
     """Return rows as a split, and how many of their possible answers are none of the classes."""
     masks = [row.rationale for row in rows if row.rationale is not None]
     queries = [row.query for row in rows if row.query is not None]
@@ -194,6 +199,7 @@ def _split_of(rows: list[Row], number: Mapping[str, int], source: str) -> tuple[
         queries if len(queries) == len(rows) else None,
         allowed,
         written=None if len(written) < len(rows) else strings(written),
+        vectors=vectors,
     )
     return split, unseen_answers
 

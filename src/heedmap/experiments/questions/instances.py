@@ -51,6 +51,11 @@ COLUMNS = Columns(
         TEXT: ("number, from 0", "the whole text; only where long texts are read in windows"),
         "query": ("list per word", "the second text of a pair, to which no attention is paid"),
         "candidates": ("count", "possible answers, where not every class is one"),
+        "x": (
+            "list per token",
+            "where the item of a bag lies, to the right; only where it is known",
+        ),
+        "y": ("list per token", "the same, downwards"),
         "rationale": ("list per token", "whether people, or the grammar, mark the token"),
         "word_attention": (
             "list per token of lists per word",
@@ -86,6 +91,9 @@ def instances(context: AuditContext) -> pa.Table:
         columns["query"] = pa.array(split.queries, pa.list_(pa.string()))
     if split.allowed is not None:
         columns["candidates"] = split.allowed.sum(1)
+    if (places := split.places) is not None:
+        for axis, name in enumerate("xy"):
+            columns[name] = pa.array([None if p is None else p[:, axis].tolist() for p in places])
     if split.rationale is not None:
         columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
     if isinstance(context.model, HierarchicalClassifier):
@@ -221,6 +229,7 @@ EXPERIMENT = Experiment(
     place=10,
     findings=_skill,
     heat_maps=_heat_maps,
+    figures=("heedmap.report.place_figures:place_figures",),
     cost=_cost,
     in_chunks=True,
 )
