@@ -45,12 +45,12 @@ class Nouns(BaseModel):
         is_token = noun is not None and noun.lower().startswith("token")
         if noun is None or (is_token and self.item == TEXTS.item):  # a token of a pair is one, too
             return match[0]
-        one, several = (
+        singular, plural = (
             (self.instance, self.instances)
             if noun.lower().startswith("text")
             else (self.item, self.items)
         )
-        said = several if noun.endswith("s") else one
+        said = plural if noun.endswith("s") else singular
         if noun[0].isupper():
             said = f"{said[0].upper()}{said[1:]}"
         if article is None:
@@ -74,5 +74,4 @@ INSTANCES = Nouns(instance="instance", instances="instances", item="item", items
 
 def shared_nouns(nouns: Sequence[Nouns]) -> Nouns:
     """Return the nouns of several runs: those that they share, or else instances of items."""
-    first, *others = nouns
-    return first if all(each == first for each in others) else INSTANCES
+    return nouns[0] if len({*nouns}) == 1 else INSTANCES

@@ -4,11 +4,10 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pyarrow as pa
-from pydantic.json_schema import SkipJsonSchema
 
 from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import COLOURS, AuditResult, Finding, Level
@@ -68,7 +67,6 @@ class BottomLine:
     rates: str = ""
     not_tested: tuple[str, ...] = ()
     trainings: str = ""
-    nouns: SkipJsonSchema[Nouns] = TEXTS  # of the answer, which alone is put in words later
 
     @property
     def level(self) -> Level:
@@ -76,11 +74,15 @@ class BottomLine:
         return LEVELS[self.answer]
 
     @property
+    def begins(self) -> str:
+        """Return the answer in words."""
+        return BEGINS[self.answer]
+
+    @property
     def sentence(self) -> str:
         """Put the bottom line in words: the answer, its reason, the trainings it holds for, and what to do."""
         instead = f"What to do: {self.instead}." if self.instead else ""
-        begins = self.nouns.reword(BEGINS[self.answer])
-        whole = (f"{begins}: {self.because}.", self.trainings, instead)
+        whole = (f"{self.begins}: {self.because}.", self.trainings, instead)
         return " ".join(filter(None, whole))
 
     @property
@@ -102,8 +104,21 @@ class BottomLine:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         lists = {name: list(getattr(self, name)) for name in ("measured", "classes", "not_tested")}
-        parts = {name: value for name, value in asdict(self).items() if name != "nouns"}
+        names = [field.name for field in fields(BottomLine)]
+        parts = {name: getattr(self, name) for name in names}
         return {**parts, "sentence": self.sentence, **lists}
+
+
+@dataclass(frozen=True, repr=False)
+class RewordedLine(BottomLine):
+    """A bottom line about instances that are no texts of words: its parts are worded with these nouns."""
+
+    nouns: Nouns = TEXTS
+
+    @property
+    def begins(self) -> str:
+        """Return the answer in words."""
+        return self.nouns.reword(BEGINS[self.answer])
 
 
 def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
@@ -127,12 +142,14 @@ def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
 def _reworded(line: BottomLine, audit: AuditResult) -> BottomLine:
     """Return a line with the audit's own nouns for texts and words."""
     reword = audit.nouns.reword
+    if audit.nouns == TEXTS:
+        return line
 
     def all_of(sentences: Sequence[str]) -> tuple[str, ...]:
         return tuple(reword(sentence, audit.classes) for sentence in sentences)
 
-    return replace(
-        line,
+    return RewordedLine(
+        line.answer,
         because=reword(line.because, audit.classes),
         instead=reword(line.instead, audit.classes),
         measured=all_of(line.measured),

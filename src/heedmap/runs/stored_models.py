@@ -13,7 +13,7 @@ from heedmap.models.per_class_classifier import PerClassClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.model_files import check_model, damaged, is_trained, read_model, read_training
-from heedmap.settings import ModelSettings, RunSettings, TransformerSettings
+from heedmap.settings import ArraysSettings, ModelSettings, RunSettings, TransformerSettings
 from heedmap.training.fit import Trained
 from heedmap.training.initialisation import build_model
 
@@ -29,6 +29,10 @@ def model_in(folder: RunFolder, device: str | None = None) -> tuple[RunSettings,
     """
     settings = folder.settings(moved=True)
     model: Model
+    if isinstance(settings.model, ArraysSettings):
+        raise InputError(
+            f"{folder.path}: expected a run of a model that reads texts, got arrays; call their model itself"
+        )
     if not isinstance(settings.model, TransformerSettings):
         check_on_cpu(device)
         model, _ = attention_model(folder, settings)
@@ -161,7 +165,7 @@ def weights_in(folder: RunFolder, settings: RunSettings) -> str | None:
     Raises:
         InputError: it is damaged.
     """
-    if isinstance(settings.model, TransformerSettings):
+    if isinstance(settings.model, TransformerSettings | ArraysSettings):
         return settings.model.weights
     if not is_trained(folder, settings):
         return None
