@@ -7,7 +7,8 @@ from torch import nn
 
 import heedmap as hm
 from heedmap.data.item_vocabulary import ItemVocabulary
-from heedmap.importance.deletions import reread_under, reread_without_each
+from heedmap.importance import deletions, leave_one_out_alone
+from heedmap.importance.deletions import reread_kept, reread_under, reread_without_each
 from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.per_class_classifier import PerClassClassifier
@@ -135,6 +136,25 @@ def test_leave_one_out_in_closed_form_is_reading_again(score, encoder, maps):
     again = reread_under(model, trace, texts, imposed)
     closed = logits_without_each_under(model, batch, trace, texts, imposed)
     assert torch.allclose(closed, again, atol=TOLERANCE, equal_nan=True)
+
+
+@pytest.mark.parametrize(("score", "encoder", "maps"), MODELS[:4])
+def test_what_is_kept_of_a_bag_is_read_in_closed_form(monkeypatch, score, encoder, maps):
+    model, published, texts, bags = make(score, encoder, maps)
+    rng = np.random.default_rng(0)
+    masks = [rng.random((6, len(bag))) < 0.6 for bag in bags[:8]]
+    for mask in masks:
+        mask[:, 0] = True
+    monkeypatch.setattr(leave_one_out_alone, "ELEMENTS", 4)
+    closed = reread_kept(model, texts[:8], masks)
+    monkeypatch.setattr(deletions, "reads_alone", lambda *_: False)
+    read = reread_kept(model, texts[:8], masks)
+    for bag, mask, logits, slow in zip(bags, masks, closed, read, strict=False):
+        assert torch.allclose(logits, slow, atol=TOLERANCE)
+        for j, is_kept in enumerate(mask):
+            with torch.no_grad():
+                expected = published(bag[torch.from_numpy(is_kept)])[0]
+            assert torch.allclose(logits[j].float(), expected, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("maps", ["shared", "per-class"])
