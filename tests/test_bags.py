@@ -316,7 +316,7 @@ def test_a_raster_has_the_grid_of_the_places():
 
 
 @pytest.mark.slow
-def test_the_report_draws_the_map_over_the_places(arrays):
+def test_the_report_draws_the_map_over_the_places(tmp_path, arrays):
     places = [np.stack([np.arange(len(a)), np.zeros(len(a))], 1) for a in arrays]
     corpus = hm.load_bags(arrays, ["a", "b"] * 20, coordinates=places)
     run = hm.train(corpus, epochs=1, progress=False)
@@ -324,5 +324,7 @@ def test_the_report_draws_the_map_over_the_places(arrays):
     assert list(audit["instances"]["x"][0]) == [0, 1, 2]
     figure = place_figures(audit)[0]
     assert figure.key == "places"
+    audit.save(tmp_path / "report.html")
+    assert 'id="figure-places"' in (tmp_path / "report.html").read_text("utf-8")
     without = hm.train(hm.load_bags(arrays, ["a", "b"] * 20), epochs=1, progress=False)
     assert place_figures(hm.audit(without, permutations=2, progress=False)) == []

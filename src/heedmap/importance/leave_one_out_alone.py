@@ -60,7 +60,7 @@ def logits_of_kept(
     scores, readout = _scores(model, model.batch([text], [0]))
     is_kept = torch.from_numpy(keep_masks).unsqueeze(1)
     parts = []
-    for part in is_kept.split(max(1, ELEMENTS // scores[0].numel())):
+    for part in torch.split(is_kept, max(1, ELEMENTS // scores[0].numel())):
         weights = torch.softmax(scores[0].masked_fill(~part, -torch.inf), -1)
         parts.append(torch.einsum("jkt,ktc->jc", weights, readout.relevance[0].double()))
     return torch.cat(parts) + readout.bias.double()

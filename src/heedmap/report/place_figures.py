@@ -17,7 +17,7 @@ MOST = 6  # bags
 CELLS = 40  # of a raster's longer side; several items share a cell where there are more places
 GAP = 0.08  # between two rasters, of the side of one
 LABEL = 0.1  # of the side: the room of a bag's name
-SIDE = 300  # pixels
+SIDE = 225  # pixels, with which cells are about square in the page's column
 MAPS = {"attention": ("instances", "attention"), "leave-one-out": ("leave_one_out", "importance")}
 
 
@@ -38,10 +38,11 @@ def place_figures(audit: AuditResult) -> list[Figure]:
     }
     cells: list[dict[str, Any]] = []
     labels: list[dict[str, Any]] = []
-    for place, row in enumerate(chosen_rows):
+    top = 0.0
+    for row in chosen_rows:
         xy = np.array([instances[axis][row].as_py() for axis in "xy"]).T
-        top = place * (1 + LABEL + GAP)
         key = shortened(text_name(str(instances["key"][row].as_py())))
+        bottom = 0.0
         predicted = audit.classes[instances["predicted"][row].as_py()]
         for number, (name, column) in enumerate(maps.items()):
             left = number * (1 + GAP)
@@ -53,6 +54,7 @@ def place_figures(audit: AuditResult) -> list[Figure]:
                 continue
             text_row = instances["row"][row].as_py()
             for cell in raster(xy, np.array(weights)):
+                bottom = max(bottom, cell["y2"])
                 cells.append(
                     {
                         "x": left + cell["x"],
@@ -62,12 +64,13 @@ def place_figures(audit: AuditResult) -> list[Figure]:
                         "strength": cell["strength"],
                         "weight": cell["weight"],
                         "map": name,
-                        "rows": text_row,
+                        "rows": [text_row],
                     }
                 )
+        top += LABEL + bottom + GAP
     if not cells:
         return []
-    return [_figure(cells, labels, list(maps), len(chosen_rows))]
+    return [_figure(cells, labels, list(maps), len(chosen_rows), top)]
 
 
 def raster(places: NDArray[np.float64], weights: NDArray[np.float64]) -> list[dict[str, float]]:
@@ -98,9 +101,13 @@ def raster(places: NDArray[np.float64], weights: NDArray[np.float64]) -> list[di
 
 
 def _figure(
-    cells: list[dict[str, Any]], labels: list[dict[str, Any]], names: Sequence[str], count: int
+    cells: list[dict[str, Any]],
+    labels: list[dict[str, Any]],
+    names: Sequence[str],
+    count: int,
+    height: float,
 ) -> Figure:
-    width, height = len(names) * (1 + GAP) - GAP, count * (1 + LABEL + GAP)
+    width = len(names) * (1 + GAP) - GAP
     colours = list(PALETTE[: len(names)])
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
