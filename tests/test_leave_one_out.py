@@ -106,7 +106,7 @@ def test_the_deletions_of_a_long_text_are_written_out_a_few_at_a_time(monkeypatc
     assert sizes == [3, 3, 2]  # the only token of a text is none of them
 
 
-@pytest.mark.parametrize("encoder", ["lstm", "average"])
+@pytest.mark.parametrize("encoder", ["lstm", "cnn"])
 def test_states_are_kept_up_to_the_most_that_a_text_may_take(monkeypatch, encoder):
     """Numbers per (deletion, position): what the decoder makes of a state, or the half of one that is new."""
     model = small_model(encoder, classes=3)  # 3 logits, 16 numbers a state
@@ -118,6 +118,18 @@ def test_states_are_kept_up_to_the_most_that_a_text_may_take(monkeypatch, encode
     monkeypatch.setattr(leave_one_out, "MOST", 7 * 7 * 3 - 1)
     with pytest.raises(TypeError):
         logits_without_each(model, batch, texts)
+
+
+@pytest.mark.parametrize("encoder", ["average", "mlp", "none"])
+def test_no_states_are_kept_where_deletions_have_a_closed_form(monkeypatch, encoder):
+    model = small_model(encoder, classes=3)
+    texts = random_texts((4, 7))
+    read = reread_without_each(model, texts)
+    monkeypatch.setattr(leave_one_out, "reread_without_each", None)
+    monkeypatch.setattr(leave_one_out, "MOST", 0)
+    closed = logits_without_each(model, model.batch(texts, [0, 1]), texts)
+    for row, logits in zip(read, closed, strict=True):
+        assert torch.allclose(logits[: len(row)], row.float(), atol=2e-6)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -16,6 +16,7 @@ from heedmap.runs.defaults import register as _register
 if TYPE_CHECKING:
     from heedmap.calibration.calibrate import calibrate
     from heedmap.comparisons.compare import compare
+    from heedmap.data.bags_in_memory import load_bags
     from heedmap.data.corpus import Corpus, Split
     from heedmap.data.load import load
     from heedmap.errors import InputError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from heedmap.runs.explain import explain
     from heedmap.runs.from_arrays import from_arrays
     from heedmap.runs.open import open_model, open_run
+    from heedmap.runs.open_pooling import open_pooling
     from heedmap.runs.run import Run
     from heedmap.runs.train import fine_tune, train
 
@@ -51,12 +53,14 @@ _HOMES = {
     "Corpus": "data.corpus",
     "Split": "data.corpus",
     "load": "data.load",
+    "load_bags": "data.bags_in_memory",
     "InputError": "errors",
     "Finding": "experiments.findings",
     "explain": "runs.explain",
     "fine_tune": "runs.train",
     "from_arrays": "runs.from_arrays",
     "open_model": "runs.open",
+    "open_pooling": "runs.open_pooling",
     "Run": "runs.run",
     "open_run": "runs.open",
     "train": "runs.train",
@@ -79,8 +83,10 @@ __all__ = [
     "fine_tune",
     "from_arrays",
     "load",
+    "load_bags",
     "open_audit",
     "open_model",
+    "open_pooling",
     "open_run",
     "train",
 ]

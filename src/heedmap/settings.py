@@ -262,20 +262,37 @@ class ModelSettings(Settings):
     encoder that reads the marks at both ends of a text does so. `sigmoid`: two classes share one output.
     """
 
-    encoder: Literal["lstm", "cnn", "average", "gru", "small-cnn", "none"] = option(
-        "Encoder that reads the words in their order.", "lstm"
+    encoder: Literal["lstm", "cnn", "average", "gru", "small-cnn", "mlp", "none"] = option(
+        "Encoder that reads the words in their order; average, mlp and none read each by itself.",
+        "lstm",
+        shown="lstm; of bags mlp",
     )
-    score: Literal["additive", "wide-additive", "dot", "linear", "uniform", "log_odds"] = option(
-        "Function that scores a word for its weight; uniform and log_odds are fixed: nothing is learned.",
-        "additive",
+    score: Literal["additive", "wide-additive", "gated", "dot", "linear", "uniform", "log_odds"] = (
+        option(
+            "Function that scores a word for its weight; uniform and log_odds are fixed: nothing is "
+            "learned.",
+            "additive",
+            shown="additive; of bags gated",
+        )
     )
     normaliser: Literal["softmax", "sparsemax", "entmax15"] = option(
         "Function that turns scores into weights.", "softmax"
+    )
+    maps: Literal["shared", "per-class"] = option(
+        "Whether all classes share one map of weights, or each class has its own.", "shared"
     )
     embedding_size: Size = option("Size of the word embeddings, unless --vectors sets it.", 300)
     hidden_size: Annotated[Size, Field(ge=4)] = option("Size of the encoder's states.", 128)
     marks: bool = True
     sigmoid: bool = True
+
+    @model_serializer(mode="wrap")
+    def _leave_out_shared_maps(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write no shared map, which all models once had, so that the hashes of their settings stay."""
+        values: dict[str, Any] = serialize(self)
+        return {
+            name: value for name, value in values.items() if (name, value) != ("maps", "shared")
+        }
 
 
 Renormalise = Literal["scale", "again"]
@@ -370,7 +387,28 @@ class ArraysSettings(Settings):
         return f"arrays: {rows} of weights, a linear read-out, {read} a function that reads again"
 
 
-AnyModelSettings = ModelSettings | TransformerSettings | ArraysSettings
+class PoolingSettings(Settings):
+    """A user's module that pools the items of bags. `layer` gives the scores that its weights are made of.
+
+    `module` is the module's class, `weights` a hash of its parameters. `per_class`: whether each class has
+    its own row of weights.
+    """
+
+    module: str
+    layer: str
+    rows: Positive
+    per_class: bool
+    weights: str
+
+    @property
+    def description(self) -> str:
+        """Describe the model in one line."""
+        kind = " for each class" if self.per_class else "s" if self.rows > 1 else ""
+        count = "a row" if self.per_class or self.rows == 1 else f"{self.rows} row"
+        return f"{self.module}: {count}{kind} of weights from the scores of {self.layer}"
+
+
+AnyModelSettings = ModelSettings | TransformerSettings | ArraysSettings | PoolingSettings
 
 
 class TrainSettings(Settings):
@@ -384,7 +422,7 @@ class TrainSettings(Settings):
     epochs: Positive = option(
         "Passes over the training texts; a model of our own stops at a perfect dev score.",
         8,
-        shown="8; pairs 25; fine-tuning 3",
+        shown="8; pairs and bags 25; fine-tuning 3",
     )
     batch_size: Positive = option("Texts per step.", 32, shown="32; pairs 100")
     learning_rate: Annotated[float, Field(gt=0)] = option(

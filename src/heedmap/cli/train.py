@@ -58,13 +58,14 @@ def train_command(
 
 def train_own(data: str, given: opt.Given, out: Path | None, overwrite: bool) -> "Run":
     """Train an attention model; settings that cannot be are refused before any text is read."""
-    model = ModelSettings.of(**given.of(ModelSettings))
+    ModelSettings.of(**given.of(ModelSettings))
     TrainSettings.of(**given.of(TrainSettings))
     with working("reading the texts"):
         from heedmap.data.load import load
-        from heedmap.runs.train import train
+        from heedmap.runs.train import model_settings, train
 
         corpus = load(data, **given.of(TOKENS))
+    model = model_settings(corpus, given.of(ModelSettings))
     options = given.of(ModelSettings, TrainSettings) | {"seed": given.values.get("seed", 0)}
     parts = (corpus.name, model.encoder, model.score, model.normaliser, options["seed"])
     place = out or DefaultPlace(Path("runs") / "-".join(map(str, parts)))

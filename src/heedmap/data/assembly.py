@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from heedmap.data.compact import MANY, CompactStrings, CompactTokens
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
+from heedmap.data.embedded import EMBEDDED
+from heedmap.data.item_vectors import ItemVectors
 from heedmap.data.labels import ordered
 from heedmap.data.matching import match
 from heedmap.data.pair_sides import audited_sides
@@ -24,7 +26,6 @@ from heedmap.data.rows import (
     sampled,
 )
 from heedmap.data.selection import classes_of
-from heedmap.data.sources import EMBEDDED
 from heedmap.data.text_names import text_name
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -75,7 +76,9 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
         if name != "train":
             rows, rest = sampled(rows, name, settings)
             left_out.update(rest)
-        arrays[name], unseen_answers, unread_marks = _split_of(rows, number, settings)
+        arrays[name], unseen_answers, unread_marks = _split_of(
+            rows, number, settings, texts.vectors
+        )
         left_out.update(unread_marks)
         if unseen_answers:
             left_out[f"{name}: possible answers never seen in training"] += unseen_answers
@@ -88,6 +91,7 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
         dict(left_out),
         also_in(rows_of["test"], {name: rows_of[name] for name in SPLITS if name != "test"}),
         [*texts.notes, *notes(rows_of, unseen, classes, number, settings)],
+        vectors=texts.vectors,
     )
 
 
@@ -151,7 +155,7 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         )
         number = matching.number
         read_notes += [matching.note] if matching.note else []
-    split, unseen_answers, unread_marks = _split_of(rows, number, settings)
+    split, unseen_answers, unread_marks = _split_of(rows, number, settings, texts.vectors)
     left_out.update(unread_marks)
     if unseen_answers:
         left_out["test: possible answers never seen in training"] += unseen_answers
@@ -163,6 +167,7 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         dict(left_out),
         also_in(rows, parts_within_limits(further, settings)[0]),
         [*read_notes, *notes({"test": rows}, (), outputs, number, settings)],
+        vectors=texts.vectors,
     )
 
 
@@ -183,7 +188,10 @@ def _name(source: str) -> str:
 
 
 def _split_of(
-    rows: list[Row], number: Mapping[str, int], settings: DataSettings
+    rows: list[Row],
+    number: Mapping[str, int],
+    settings: DataSettings,
+    vectors: ItemVectors | None,
 ) -> tuple[Split, int, dict[str, int]]:
     """Return rows as a split, how many of their possible answers are none of the classes, and other counts."""
     masks = [row.rationale for row in rows if row.rationale is not None]
@@ -199,6 +207,7 @@ def _split_of(
         queries if len(queries) == len(rows) else None,
         allowed,
         written=None if len(written) < len(rows) else strings(written),
+        vectors=vectors,
     )
     audited, unread = audited_sides(split, settings)
     return audited, unseen_answers, unread

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.in_memory import InMemory
+from heedmap.data.item_vectors import ItemVectors
 from heedmap.data.readers import SPLITS
 from heedmap.data.text_names import is_place
 from heedmap.data.texts import Pair, Stored, Text, TwoTexts
@@ -32,7 +33,8 @@ class Split:
     those of both, and `seconds` the numbers of the second texts' first ones.
     Where long texts are read in windows, one per row, `text_of` numbers the text of each row.
     `written` are the texts of which `tokens` are a view; None where they are not known, or the tokens joined.
-    `numbers` are those of the instances in arrays, where a model has nothing else.
+    `numbers` are those of the instances in arrays, where a model has nothing else. `vectors` are those of the
+    items, where the texts are bags.
     Of MANY texts keys, tokens and texts are compact sequences (`heedmap.data.compact`) instead of lists.
     """
 
@@ -47,6 +49,7 @@ class Split:
     numbers: NDArray[np.int64] | None = None
     query_first: bool = False
     seconds: NDArray[np.int64] | None = None
+    vectors: ItemVectors | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -102,7 +105,16 @@ class Split:
             None if self.numbers is None else self.numbers[indices],
             self.query_first,
             None if self.seconds is None else self.seconds[indices],
+            self.vectors,
         )
+
+    @property
+    def places(self) -> list[NDArray[np.float64] | None] | None:
+        """Return where the items of each bag lie, (T, 2), None where that is not known; None if of no bag."""
+        if self.vectors is None:
+            return None
+        places = [self.vectors.coordinates(tokens) for tokens in self.tokens]
+        return places if any(place is not None for place in places) else None
 
     @property
     def labelled(self) -> bool:
@@ -135,6 +147,7 @@ class Corpus:
     Reasons in `left_out` that end in `(kept)` count what was changed, not left out (see `apart`).
     `also_in` counts the test texts that another split of the source has too, by split; they are not left out.
     `in_memory` are the texts themselves where they came from memory: a run keeps them.
+    `vectors` are those of the items where the texts are bags, whose tokens are the names of their items.
     `notes` say how its files were read (`Rows.notes`), then what is odd about its labels and texts (see
     `heedmap.data.quality`).
     """
@@ -147,6 +160,7 @@ class Corpus:
     also_in: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     in_memory: InMemory | None = None
+    vectors: ItemVectors | None = None
 
     def __repr__(self) -> str:
         lines = [f"Corpus {self.name}, {len(self.classes)} classes"]
@@ -216,8 +230,10 @@ class Corpus:
         yield from self.splits[split].queries or ()
 
     def fingerprint(self) -> str:
-        """Hash all tokens and labels: the same corpus gives the same."""
+        """Hash all tokens and labels, and the vectors of items: the same corpus gives the same."""
         digest = hashlib.sha256(json.dumps(self.classes).encode())
+        if self.vectors is not None:
+            digest.update(self.vectors.content().encode())
         for name in (name for name in SPLITS if name in self.splits):
             split = self.splits[name]
             # The same texts are the same corpus wherever they stand, in a file or in memory.

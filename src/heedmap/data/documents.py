@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.embedded import EMBEDDED
 from heedmap.data.eraser_rows import docids, is_eraser
 from heedmap.data.in_memory import InMemory
 from heedmap.data.selection import read_labelled
-from heedmap.data.sources import EMBEDDED
 from heedmap.data.streams import reading
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings

@@ -10,17 +10,18 @@ import numpy as np
 from heedmap.data.assembly import to_audit, to_train
 from heedmap.data.compact import MANY
 from heedmap.data.corpus import Corpus, Split
+from heedmap.data.embedded import EMBEDDED, STORIES
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.labels import unlabelled
 from heedmap.data.rows import LabelledTexts
 from heedmap.data.selection import read_labelled
-from heedmap.data.sources import EMBEDDED, STORIES
+from heedmap.data.sources import is_of_bags
 from heedmap.data.streams import reading
 from heedmap.data.tokens import pieces, spaced
 from heedmap.errors import InputError
 from heedmap.files.memory import return_freed_memory
 from heedmap.keywords import split, takes
-from heedmap.nouns import PAIRS
+from heedmap.nouns import BAGS, PAIRS
 from heedmap.settings import TOKENS, DataSettings
 from heedmap.terminal.progress import working
 
@@ -42,9 +43,11 @@ def load(
         source: a CSV, JSONL, Parquet or Excel file (.gz too); a folder with train/dev/test files, or with a
             folder of .txt files per class; the name of a data set on the Hugging Face Hub; an embedded corpus:
             `reviews` (two classes), `reviews-stars` (five), `biographies-gender` and `biographies-occupation`
-            (with gendered words), `babi_qa1`, `babi_qa2`, `babi_qa3` (questions about stories); or what is in
-            memory: a pandas frame, a `Dataset` or `DatasetDict` of the `datasets` library, records (a list of
-            dicts), or a list of texts.
+            (with gendered words), `babi_qa1`, `babi_qa2`, `babi_qa3` (questions about stories), `digit-bags`,
+            `four_bags`, `pos_neg` and `adjacent_pairs` (bags of vectors); a folder of bags of vectors with a
+            table of their labels; or what is in memory: a pandas frame, a `Dataset` or `DatasetDict` of the
+            `datasets` library, records (a list of dicts), or a list of texts. Bags in memory are read by
+            `heedmap.load_bags`.
         labels: of a list of texts, one for each.
         queries: of a list of texts, one for each: the question or hypothesis that it is read given.
         {options}
@@ -65,8 +68,9 @@ def load(
     """
     name, in_memory = source_of(source, labels, queries)
     (options,) = split("load", settings, TOKENS)
-    # Texts of papers and stories are never cut unless a user says so.
-    uncut = {"max_tokens": UNLIMITED} if "dataset" in options or name in STORIES else {}
+    # Texts of papers, stories and bags are never cut unless a user says so.
+    is_whole = "dataset" in options or name in STORIES or (in_memory is None and is_of_bags(name))
+    uncut = {"max_tokens": UNLIMITED} if is_whole else {}
     query = {} if queries is None else {"query": "query"}
     data_settings = DataSettings.of(source=name, **{**uncut, **query, **options})
     with working("reading the texts", progress, share=0.0):
@@ -98,10 +102,16 @@ def _read_corpus(
 ) -> Corpus:
     with reading(settings.source):
         texts = read_labelled(settings, in_memory)
+    return corpus_of(texts, settings, outputs)
+
+
+def corpus_of(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
+    """Make the corpus of labelled texts that were read as the settings say (see `load_corpus`)."""
     if settings.dataset is None or settings.source in EMBEDDED:
         texts = _without_missing(texts, settings.classes or outputs)
     both = {"nouns": PAIRS} if settings.side == "both" else {}
-    settings = settings.model_copy(update={**texts.columns, **both})
+    bags = {} if texts.vectors is None else {"nouns": BAGS}
+    settings = settings.model_copy(update={**texts.columns, **both, **bags})
     if settings.training:
         return to_train(texts, settings)
     return to_audit(texts, settings, outputs)

@@ -6,10 +6,10 @@ import numpy as np
 
 from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import Split
+from heedmap.data.embedded import STORIES
 from heedmap.data.labelled_rows import tokenizer_of, written_text
 from heedmap.data.pair_sides import audited_sides
 from heedmap.data.rows import ColumnSpec, Row, within_limits
-from heedmap.data.sources import STORIES
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 

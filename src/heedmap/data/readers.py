@@ -113,6 +113,15 @@ def refuse_dialect(source: str | Path, **options: str | None) -> None:
             raise InputError(f"--{option} {value}: {source} is no CSV file; leave out")
 
 
+def refuse_columns(settings: DataSettings, source: str) -> None:
+    """Raise InputError where columns are named of a source that has none."""
+    for name in ("text", "label", "query", "id"):
+        if (column := getattr(settings, name)) is not None:
+            raise InputError(
+                f"--{name}-column {column}: {source} has no columns to choose from; leave out"
+            )
+
+
 def read_hub(name: str) -> dict[str, Rows]:
     """Read the splits of a data set on the Hub, through the cache of the `datasets` library.
 

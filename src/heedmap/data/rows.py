@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.item_vectors import ItemVectors
 from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import cut
 from heedmap.settings import DataSettings
@@ -44,13 +45,14 @@ class LabelledTexts:
     """Rows by split, with counts of what was left out by its reason, and notes on how they were read.
 
     `columns` are the names of the columns that were read, by the names of their settings, where all tables have
-    the same.
+    the same. `vectors` are those of the items, where the texts are bags.
     """
 
     parts: Parts
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    vectors: ItemVectors | None = None
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ import numpy as np
 
 from heedmap.data import treebank
 from heedmap.data.catalog import DatasetSpec, Selection, spec_of
+from heedmap.data.embedded import EMBEDDED
 from heedmap.data.in_memory import InMemory
 from heedmap.data.labels import ordered
-from heedmap.data.readers import dialect_of
+from heedmap.data.readers import dialect_of, refuse_columns
 from heedmap.data.rows import LabelledTexts, Parts, Row, fill_splits
-from heedmap.data.sources import EMBEDDED, labelled_texts, read_texts, refuse_columns
+from heedmap.data.sources import labelled_texts, read_texts
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 

@@ -1,19 +1,16 @@
 """Read a source as rows by split: which columns are texts and labels, and what is left out."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-
 from heedmap.data import readers as files
-from heedmap.data.babi_rows import generated_babi
-from heedmap.data.biographies import AGREEING, UNRELATED, biographies
+from heedmap.data.bag_folder import is_bags, open_bags
 from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import ABOUT, read_clone
 from heedmap.data.columns import Rows, Tables
+from heedmap.data.embedded import EMBEDDED, EMBEDDED_BAGS, embedded_texts
 from heedmap.data.eraser_rows import is_eraser, read_eraser
 from heedmap.data.file_kinds import is_file_name, kind_of
 from heedmap.data.in_memory import PREFIX, InMemory
@@ -26,17 +23,11 @@ from heedmap.data.labelled_rows import (
     with_text,
 )
 from heedmap.data.labels import check_labels
-from heedmap.data.reviews import reviews
-from heedmap.data.rows import ColumnSpec, LabelledTexts, Parts, Row
-from heedmap.data.tokens import spaced
+from heedmap.data.rows import ColumnSpec, LabelledTexts, Parts
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
 from heedmap.terminal.output import some_of
-
-STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")
-BIOGRAPHIES = {"biographies-gender": "gender", "biographies-occupation": "occupation"}
-EMBEDDED = ("reviews", "reviews-stars", *BIOGRAPHIES, *STORIES)
 
 
 def read_texts(
@@ -52,18 +43,25 @@ def read_texts(
         files.refuse_dialect(in_memory.name, **files.dialect_of(settings))
         return labelled_texts(_by_split(in_memory.tables, settings), settings, spec)
     if settings.source in EMBEDDED:
-        return LabelledTexts(_embedded(settings))
+        return embedded_texts(settings)
     if settings.source.startswith(PREFIX) and not is_there(settings.source):
         raise InputError(
             f"{settings.source}: texts from memory, which are kept in the folder of their run alone (texts/), "
             "and are not there; give them to heedmap again"
         )
     path = Path(settings.source)
+    if is_bags(path):
+        return _bags(path, settings)
+    return _texts_at(path, settings, spec)
+
+
+def _texts_at(path: Path, settings: DataSettings, spec: ColumnSpec) -> LabelledTexts:
+    """Read the labelled texts of a file, a folder or a Hub data set."""
     source = settings.source
     if not is_there(source) and not (is_file_name(source) and source.isprintable()):
         check_name(source, DATA)
     if is_eraser(path):
-        refuse_columns(settings, "a folder in ERASER's layout")
+        files.refuse_columns(settings, "a folder in ERASER's layout")
         files.refuse_dialect(path, **files.dialect_of(settings))
         texts = read_eraser(path, spec.tokenize or tokenizer_of(settings), settings.raw)
         _check_labels(settings, texts.parts)
@@ -71,11 +69,28 @@ def read_texts(
     if path.is_dir() and not files.split_files(path):
         tables = read_class_folders(path, settings.encoding)
         if tables is not None:
-            refuse_columns(settings, "a folder of class folders")
+            files.refuse_columns(settings, "a folder of class folders")
             files.refuse_dialect(path, **{**files.dialect_of(settings), "encoding": None})
             # The columns are ours: a run need not remember their names.
             return replace(labelled_texts(tables, settings, spec), columns={})
     return labelled_texts(_read_tables(path, settings), settings, spec)
+
+
+def _bags(path: Path, settings: DataSettings) -> LabelledTexts:
+    """Read bags of vectors: each is a text whose tokens are the names of its items."""
+    if settings.raw:
+        raise InputError(f"{path}: bags of vectors; a transformer reads texts")
+    for name in ("text", "query"):
+        if (column := getattr(settings, name)) is not None:
+            raise InputError(
+                f"--{name}-column {column}: bags of vectors have no such column; name that of their "
+                "ids with --id-column"
+            )
+    dialect = files.dialect_of(settings)
+    bags = open_bags(path, lambda file: files.read_rows(file, **dialect))
+    labels = settings.model_copy(update={"id": None})
+    texts = labelled_texts(bags.tables, labels, bags.spec(settings.id))
+    return bags.with_names(texts, settings.source)
 
 
 def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> LabelledTexts:
@@ -194,67 +209,6 @@ def _by_split(by_name: Mapping[str, Rows], settings: DataSettings) -> Tables:
     return Tables(by_split, left_out)
 
 
-def refuse_columns(settings: DataSettings, source: str) -> None:
-    """Raise InputError where columns are named of a source that has none."""
-    for name in ("text", "label", "query", "id"):
-        if (column := getattr(settings, name)) is not None:
-            raise InputError(
-                f"--{name}-column {column}: {source} has no columns to choose from; leave out"
-            )
-
-
-def _embedded(settings: DataSettings) -> Parts:
-    refuse_columns(settings, f"the embedded corpus {settings.source}")
-    files.refuse_dialect(settings.source, **files.dialect_of(settings))
-    if settings.dataset not in (None, settings.source):
-        raise InputError(
-            f"--dataset {settings.dataset}: {settings.source} is an embedded corpus; give the folder or file "
-            "of the data set as --data, or leave out"
-        )
-    if settings.source.startswith("babi"):
-        if settings.raw:
-            raise InputError(
-                f"{settings.source}: questions about stories; a transformer reads single texts"
-            )
-        return generated_babi(int(settings.source[-1]), settings.seed)
-    # The texts are always the same ones; the seed only draws the split.
-    prefix = settings.source.split("-")[0]
-    return {
-        "all": [
-            _embedded_row(f"{prefix}-{i}", *text, settings)
-            for i, text in enumerate(_generated(settings.source))
-        ]
-    }
-
-
-def _generated(name: str) -> Iterable[tuple[tuple[str, ...], str, tuple[bool, ...] | None]]:
-    """Yield of each text of a generated corpus the tokens, the label, and which tokens decide it."""
-    if name in BIOGRAPHIES:
-        label = BIOGRAPHIES[name]
-        agreeing = UNRELATED if label == "gender" else AGREEING
-        for person in biographies(agreeing=agreeing):
-            # An occupation is decided by no words that could be marked.
-            marks = person.gendered if label == "gender" else None
-            yield person.tokens, getattr(person, label), marks
-        return
-    for review in reviews(stars=name == "reviews-stars"):
-        yield review.tokens, review.label, review.rationale
-
-
-def _embedded_row(
-    key: str,
-    words: Sequence[str],
-    label: str,
-    marks: Sequence[bool] | None,
-    settings: DataSettings,
-) -> Row:
-    """Make the row of a text; a sentence is in the rationale if a word of it is."""
-    tokens = list(words)
-    rationale = None if marks is None else np.array(marks, dtype=bool)
-    if settings.tokenizer == "sentences":
-        starts = [0, *(i + 1 for i, token in enumerate(tokens[:-1]) if token in ".!?")]
-        spans = [*pairwise([*starts, len(tokens)])]
-        tokens = [" ".join(tokens[start:end]) for start, end in spans]
-        if rationale is not None:
-            rationale = np.array([rationale[start:end].any() for start, end in spans])
-    return Row(key, spaced(tokens) if settings.raw else tokens, label, rationale)
+def is_of_bags(source: str) -> bool:
+    """Return whether a source holds bags of vectors."""
+    return source in EMBEDDED_BAGS or (source not in EMBEDDED and is_bags(Path(source)))

@@ -46,6 +46,11 @@ class Vocabulary:
         number = self._number
         return np.array([SOS, *(number.get(word, UNK) for word in tokens), EOS], dtype=np.int64)
 
+    def decode(self, numbers: Sequence[int]) -> list[str]:
+        """Return the words of some numbers."""
+        words = [*SPECIAL, *self.words]
+        return [words[number] for number in numbers]
+
     def __contains__(self, word: object) -> bool:
         return word in self._number
 

@@ -18,8 +18,8 @@ from heedmap.experiments.questions.trainings import told_of_trainings
 from heedmap.experiments.rates import LEAST, Answers, OfKind, Rates
 from heedmap.experiments.reasons import because, by_class, measured, what_to_do
 from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
-from heedmap.nouns import TEXTS, Nouns
-from heedmap.settings import ArraysSettings, AuditSettings, TransformerSettings
+from heedmap.nouns import BAGS, TEXTS, Nouns
+from heedmap.settings import ArraysSettings, AuditSettings, PoolingSettings, TransformerSettings
 from heedmap.terminal.html import escaped
 
 LEVELS: dict[Answer, Level] = {
@@ -210,6 +210,8 @@ def kind_of(audit: AuditResult) -> str:
         return "transformer of pairs" if pairs else "transformer"
     if isinstance(model, ArraysSettings):
         return "arrays"
+    if isinstance(model, PoolingSettings) or audit.settings.nouns == BAGS:
+        return "bags"
     if pairs:
         return "pair"
     return "hierarchical" if audit.settings.data.tokenizer == "sentences" else model.encoder

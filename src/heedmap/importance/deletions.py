@@ -15,6 +15,8 @@ from torch import Tensor
 
 from heedmap.data.batches import sorted_batches
 from heedmap.data.texts import Text, exchanged, shortened
+from heedmap.importance.leave_one_out_alone import logits_of_kept, reads_alone
+from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.layered import Continuing
 from heedmap.models.trace import Model, Trace
 from heedmap.terminal.progress import track
@@ -82,8 +84,11 @@ def reread_kept(
     """Return logits of every text with only some of its tokens, J masks of them per text, in float64.
 
     Equal masks of a text are read once: the words of one ranking are often those of another. A mask must keep
-    at least one token: not every model reads an empty text.
+    at least one token: not every model reads an empty text. Models that read each token by itself have a
+    closed form (leave_one_out_alone.py).
     """
+    if isinstance(model, AttentionClassifier) and reads_alone(model, "remove"):
+        return [logits_of_kept(model, *pair) for pair in zip(texts, keep_masks, strict=True)]
     distinct = [np.unique(masks, axis=0, return_inverse=True) for masks in keep_masks]
     jobs = [(i, j) for i, (masks, _) in enumerate(distinct) for j in range(len(masks))]
     results = [

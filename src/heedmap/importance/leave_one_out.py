@@ -6,7 +6,8 @@ those of deletions.py.
 
 "Relevance" is a state projected by the decoder's linear part (`AttentionClassifier.projection`).
 
-* average, none: only the deleted token changes.
+* average, mlp, none: only the deleted token changes. Where a softmax makes the weights and the read-out is
+  linear, all deletions have a closed form (leave_one_out_alone.py).
 * cnn, small-cnn: only windows over the seam change, at most three positions on either side of it.
 * lstm, gru: forward states before j and backward states after j stay, and so do all input projections
   (recurrent_leave_one_out.py).
@@ -24,12 +25,14 @@ from torch.nn import functional
 from heedmap.data.batches import Batch
 from heedmap.data.texts import Text
 from heedmap.importance.deletions import reread_under, reread_without_each, rescaled
+from heedmap.importance.leave_one_out_alone import reads_alone, without_each, without_each_under
 from heedmap.importance.recurrent_leave_one_out import Project, recurrent_without_each
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import CNN, ENCODERS, GRU, LSTM
 from heedmap.models.guided_classifier import GuidedClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.normalisers import normalise
+from heedmap.models.per_class_classifier import PerClassClassifier
 from heedmap.models.scores import Lexical
 from heedmap.models.trace import Model, Trace
 
@@ -46,6 +49,8 @@ def logits_without_each(
 
     `deletion`: the token is removed, or masked (`Model.mask_token`).
     """
+    if isinstance(model, AttentionClassifier) and reads_alone(model, deletion):
+        return without_each(model, batch)
     guided = isinstance(model, GuidedClassifier)  # without a token its guide gives other weights
     if (
         isinstance(model, AttentionClassifier)
@@ -71,6 +76,8 @@ def logits_without_each_under(
     What is imposed on the text stays: without the token, the others' weights are scaled to sum to what they
     did. A masked token keeps its weight. NaN also where a tokenizer reads the other words differently.
     """
+    if isinstance(model, AttentionClassifier) and reads_alone(model, deletion):
+        return without_each_under(trace, attention)
     if isinstance(model, AttentionClassifier) and _is_reusable(model, batch, deletion):
         return _reuse(model, batch, attention.squeeze(2))
     return reread_under(model, trace, texts, attention, deletion).to(attention.device)
@@ -80,6 +87,7 @@ def _is_reusable(model: AttentionClassifier, batch: Batch, deletion: str) -> boo
     # The exact type: of a subclass it is not known what a deletion changes.
     return (
         type(model.encoder) in ENCODERS.values()
+        and not isinstance(model, PerClassClassifier)
         and not isinstance(model.score, Lexical)  # scores of words, not of states: read again
         and deletion == "remove"
         and batch.mask.shape[1] ** 2 * _stored_size(model) <= MOST

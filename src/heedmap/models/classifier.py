@@ -13,8 +13,9 @@ from torch.nn import functional
 
 from heedmap.data.batches import Batch, Encoded, GuidedBatch
 from heedmap.data.texts import Text, exchanged
-from heedmap.data.vocabulary import PAD, UNKNOWN_WORD, Vocabulary
+from heedmap.data.vocabulary import UNKNOWN_WORD, Vocabulary
 from heedmap.models.encoders import ENCODERS
+from heedmap.models.stored_embedding import embedding_for
 from heedmap.models.trace import READS
 from heedmap.settings import ModelSettings
 
@@ -37,7 +38,7 @@ class Classifier(nn.Module, ABC):
         self.settings = settings
         self.vocabulary = vocabulary
         self.classes = list(classes)
-        self.embedding = nn.Embedding(len(vocabulary), settings.embedding_size, padding_idx=PAD)
+        self.embedding = embedding_for(vocabulary, settings.embedding_size)
         self.encoder = ENCODERS[settings.encoder](settings.embedding_size, settings.hidden_size)
         if not settings.marks:
             self.encoder.marks = False
@@ -47,6 +48,11 @@ class Classifier(nn.Module, ABC):
         self, embedded: Float[Tensor, "B L E"], batch: Batch, attention: Tensor | None
     ) -> tuple[Float[Tensor, "B O"], Float[Tensor, "B K T"]]:
         """Return raw outputs and the weights used: imposed ones (B, K, T), or the model's own."""
+
+    def look_up(self, vocabulary: Vocabulary) -> None:
+        """Take the numbers and vectors of tokens from another vocabulary."""
+        self.vocabulary = vocabulary
+        self.embedding = embedding_for(vocabulary, self.settings.embedding_size)
 
     def embeddings(self) -> list[nn.Embedding]:
         """Return all word embeddings."""

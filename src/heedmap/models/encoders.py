@@ -1,7 +1,7 @@
 """Encode texts: one state per position, padding included.
 
 LSTM, CNN and average are Jain & Wallace's (2019), who mark the start and the end of a text; GRU, small CNN and
-none are Serrano & Smith's (2019), who do not.
+none are Serrano & Smith's (2019), who do not. MLP is that of models of bags (Ilse et al. 2018).
 
 All take embeddings (B, L, E) that are 0 at padding, and the number of real positions of each row, and
 return states (B, L, size). States at padding are meaningless; the caller masks them. `last` returns one
@@ -202,6 +202,29 @@ class Average(Encoder):
         return _mean(self, states, lengths)
 
 
+class MLP(Encoder):
+    """h_t = ReLU(W e_t + b): each position by itself, without marks (Ilse et al. 2018, Lu et al. 2021)."""
+
+    marks = False
+
+    def __init__(self, embedding_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.projection = nn.Linear(embedding_size, hidden_size)
+        self.size = hidden_size
+
+    def forward(
+        self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B L D"]:
+        """Return the states of all positions."""
+        return functional.relu(self.projection(embedded))
+
+    def last(
+        self, states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B D"]:
+        """Return the mean over the tokens."""
+        return _mean(self, states, lengths)
+
+
 class NoEncoder(Encoder):
     """h_t = e_t: the attention reads the embeddings; `hidden_size` has no meaning."""
 
@@ -231,11 +254,12 @@ def _mean(
     return states.masked_fill(~tokens, 0.0).sum(1) / tokens.sum(1).clamp(min=1)
 
 
-ENCODERS: dict[str, type[LSTM | CNN | Average | GRU | NoEncoder]] = {
+ENCODERS: dict[str, type[LSTM | CNN | Average | GRU | MLP | NoEncoder]] = {
     "lstm": LSTM,
     "cnn": CNN,
     "average": Average,
     "gru": GRU,
     "small-cnn": SmallCNN,
+    "mlp": MLP,
     "none": NoEncoder,
 }

@@ -13,19 +13,41 @@ NO_SCORE = -1e4
 
 
 class Additive(nn.Module):
-    """s_t = v · tanh(W h_t + b), W from D to D // 2 (Bahdanau et al. 2015)."""
+    """s_t = v · tanh(W h_t + b), W from D to D // 2 (Bahdanau et al. 2015); a v for each of `rows` rows."""
 
     narrower: ClassVar[int] = 2
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, rows: int = 1) -> None:
         super().__init__()
         self.hidden = nn.Linear(size, size // self.narrower)
-        self.vector = nn.Linear(size // self.narrower, 1, bias=False)
+        self.vector = nn.Linear(size // self.narrower, rows, bias=False)
 
-    def forward(self, states: Float[Tensor, "B T D"], query: None = None) -> Float[Tensor, "B T"]:
-        """Score encoder states."""
+    def each_row(self, states: Float[Tensor, "B T D"]) -> Float[Tensor, "B T K"]:
+        """Score encoder states for each row of weights."""
         scores: Tensor = self.vector(self.hidden(states).tanh())
-        return scores.squeeze(-1)
+        return scores
+
+    def forward(
+        self, states: Float[Tensor, "B T D"], query: Tensor | None = None
+    ) -> Float[Tensor, "B T"]:
+        """Score encoder states for the only row."""
+        return self.each_row(states).squeeze(-1)
+
+
+class Gated(Additive):
+    """s_t = v · (tanh(W h_t + b) ⊙ σ(U h_t + d)), W and U from D to D // 2 (Ilse et al. 2018, eq. 9).
+
+    W and U have biases, as in the released code of CLAM (Lu et al. 2021). A query plays no part.
+    """
+
+    def __init__(self, size: int, rows: int = 1) -> None:
+        super().__init__(size, rows)
+        self.gate = nn.Linear(size, size // self.narrower)
+
+    def each_row(self, states: Float[Tensor, "B T D"]) -> Float[Tensor, "B T K"]:
+        """Score encoder states for each row of weights."""
+        scores: Tensor = self.vector(self.hidden(states).tanh() * self.gate(states).sigmoid())
+        return scores
 
 
 class WideAdditive(Additive):
@@ -54,27 +76,31 @@ class PairAdditive(nn.Module):
 
 
 class Dot(nn.Module):
-    """s_t = (w · h_t) / √D (Vaswani et al. 2017, with a learned w)."""
+    """s_t = (w · h_t) / √D (Vaswani et al. 2017, with a learned w); a w for each of `rows` rows."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, rows: int = 1) -> None:
         super().__init__()
-        self.vector = nn.Linear(size, 1, bias=False)
+        self.vector = nn.Linear(size, rows, bias=False)
         self.scale = 1.0 / math.sqrt(size)
+
+    def each_row(self, states: Float[Tensor, "B T D"]) -> Float[Tensor, "B T K"]:
+        """Score encoder states for each row of weights."""
+        scores: Tensor = self.vector(states)
+        return scores * self.scale
 
     def forward(
         self, states: Float[Tensor, "B T D"], query: Tensor | None = None
     ) -> Float[Tensor, "B T"]:
-        """Score encoder states."""
-        scores: Tensor = self.vector(states)
-        return scores.squeeze(-1) * self.scale
+        """Score encoder states for the only row."""
+        return self.each_row(states).squeeze(-1)
 
 
 class Linear(Dot):
     """s_t = w · h_t + b, unscaled (Pruthi et al. 2020); of pairs too, whose query plays no part."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, rows: int = 1) -> None:
         nn.Module.__init__(self)
-        self.vector = nn.Linear(size, 1)
+        self.vector = nn.Linear(size, rows)
         self.scale = 1.0
 
 
@@ -101,8 +127,13 @@ class PairDot(nn.Module):
 class Uniform(nn.Module):
     """s_t = 0: every token has the same weight, and nothing is learned (Wiegreffe & Pinter 2019)."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, rows: int = 1) -> None:
         super().__init__()
+        self.rows = rows
+
+    def each_row(self, states: Float[Tensor, "B T D"]) -> Float[Tensor, "B T K"]:
+        """Return zeros for each row of weights."""
+        return states.new_zeros(*states.shape[:2], self.rows)
 
     def forward(
         self, states: Float[Tensor, "B T D"], query: Tensor | None = None
@@ -136,13 +167,15 @@ class Lexical(nn.Module):
 SCORES: dict[str, type[Additive] | type[Dot] | type[Uniform]] = {
     "additive": Additive,
     "wide-additive": WideAdditive,
+    "gated": Gated,
     "dot": Dot,
     "uniform": Uniform,
     "linear": Linear,
 }
-PAIR_SCORES: dict[str, type[PairAdditive] | type[PairDot] | type[Uniform] | type[Linear]] = {
+PAIR_SCORES: dict[str, type[PairAdditive | PairDot | Uniform | Linear | Gated]] = {
     "additive": PairAdditive,
     "wide-additive": WidePairAdditive,
+    "gated": Gated,
     "dot": PairDot,
     "uniform": Uniform,
     "linear": Linear,

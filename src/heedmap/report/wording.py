@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import apart
+from heedmap.data.embedded import EMBEDDED
 from heedmap.data.in_memory import PREFIX
-from heedmap.data.sources import EMBEDDED
 from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import AuditResult, Finding
 from heedmap.experiments.intervals import FEWEST, of_share
@@ -19,7 +19,13 @@ from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.results import LEAST_ROOM
 from heedmap.experiments.rounding import number, told_apart
 from heedmap.nouns import TEXTS, Nouns
-from heedmap.settings import ArraysSettings, AuditSettings, RunSettings, TransformerSettings
+from heedmap.settings import (
+    ArraysSettings,
+    AuditSettings,
+    PoolingSettings,
+    RunSettings,
+    TransformerSettings,
+)
 
 LISTED = 12  # classes that are listed; of more, the first ones
 LONG = 40  # characters of a class's name; a longer one is cut
@@ -203,7 +209,7 @@ def architecture_text(audit: AuditResult) -> str:
         name = audit.about.get("architecture", "a transformer")
         source = "a model from memory" if model.in_memory else Path(model.source).name
         return f"{source} ({name}), {heat_map}"
-    if isinstance(model, ArraysSettings):
+    if isinstance(model, ArraysSettings | PoolingSettings):
         return model.description
     condition = f" given the {query}" if (query := query_name(audit)) else ""
     levels = " of words, then of sentences" if _of_sentences(audit) else ""

@@ -199,5 +199,5 @@ def base_of(
     made_of = identity(bare, weights_hash(tensors), corpus.classes)
     audited = hashlib.sha256(texts.encode()).hexdigest()[:8]
     with torch.no_grad():
-        content = save(tensors) if words else b""
+        content = save(tensors) if isinstance(model, AttentionClassifier) else b""
     return Base(corpus, bare, words, content, filler, test, folder / f"{made_of}-{audited}")

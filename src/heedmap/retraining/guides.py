@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from heedmap.data.batches import Batch, Ragged, sorted_batches
 from heedmap.data.corpus import Split
-from heedmap.data.vocabulary import SPECIAL, Vocabulary
+from heedmap.data.vocabulary import Vocabulary
 from heedmap.experiments.methods.erasure_predictions import slopes
 from heedmap.experiments.questions.importance import GRADIENT_SHARE, change_without
 from heedmap.importance.gradients import gradient_importance
@@ -59,9 +59,9 @@ class GuideModel(nn.Module):
 
     def _texts(self, batch: Batch) -> list[list[str]]:
         """Return the words of a batch as the model knows them, to be read again without one."""
-        words = [*SPECIAL, *self.model.vocabulary.words]
+        decode = self.model.vocabulary.decode
         lists = zip(batch.ids[:, 1:-1], batch.mask, strict=True)
-        return [[words[number] for number in ids[mask].tolist()] for ids, mask in lists]
+        return [decode(ids[mask].tolist()) for ids, mask in lists]
 
 
 def guided_model(

@@ -8,7 +8,6 @@ from safetensors.torch import load, load_file
 from heedmap.data.batches import Guided, Ragged
 from heedmap.data.corpus import Split
 from heedmap.data.marks import marks_of
-from heedmap.data.vocabulary import Vocabulary
 from heedmap.experiments.variants import Guide, Variant
 from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
 from heedmap.retraining.adversary import AdversaryObjective, Target
@@ -24,14 +23,16 @@ from heedmap.settings import (
     TrainSettings,
 )
 from heedmap.training.attention import AttentionObjective
-from heedmap.training.initialisation import build_model, init_model, kind_for
+from heedmap.training.initialisation import build_model, init_model, kind_for, vocabulary_of
 from heedmap.training.objective import Objective
 
 
 def base_model(base: Base) -> AttentionClassifier:
     """Build the run's model."""
-    kind = kind_for(base.corpus)
-    model = build_model(base.settings, Vocabulary(base.words), base.corpus.classes, kind)
+    kind = kind_for(base.corpus, base.settings.model)
+    model = build_model(
+        base.settings, vocabulary_of(base.corpus, base.words), base.corpus.classes, kind
+    )
     model.load_state_dict(load(base.weights))
     return model.eval().requires_grad_(False)
 
@@ -60,7 +61,7 @@ def prepare(variant: Variant, base: Base) -> Prepared:
     assert isinstance(settings.train, TrainSettings)
     parts = dict(zip(("train", "dev"), splits, strict=False))
     corpus = replace(base.corpus, splits={**base.corpus.splits, **parts})
-    model, settings, _ = init_model(corpus, settings, kind_for(corpus))
+    model, settings, _ = init_model(corpus, settings, kind_for(corpus, settings.model))
     assert isinstance(settings.train, TrainSettings)
     train, dev, test = (model.encoded(split.texts, split.labels) for split in splits)
     if variant.guide is not None:
@@ -140,7 +141,7 @@ def trained_model(variant: Variant, base: Base) -> AttentionClassifier:
     """Return a variant that is trained already; one that was guided reads with its guide's weights."""
     settings, splits = reading_settings(variant, base), base.splits_of(variant)
     corpus = replace(base.corpus, splits={**base.corpus.splits, "train": splits[0]})
-    model, _, _ = init_model(corpus, settings, kind_for(corpus))
+    model, _, _ = init_model(corpus, settings, kind_for(corpus, settings.model))
     tensors = load_file(base.path(variant).with_suffix(".safetensors"))
     weights = {name.removeprefix("model."): value for name, value in tensors.items()}
     if variant.guide is not None:  # its own score was never trained

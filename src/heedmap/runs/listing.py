@@ -8,7 +8,7 @@ from heedmap.errors import InputError
 from heedmap.runs.conclusions import read_findings
 from heedmap.runs.folder import SETTINGS, SWEEP, RunFolder
 from heedmap.runs.model_files import is_trained
-from heedmap.settings import ArraysSettings, RunSettings, TransformerSettings
+from heedmap.settings import ArraysSettings, PoolingSettings, RunSettings, TransformerSettings
 
 CALIBRATION, REPRODUCTION = "calibration.md", "result.md"  # each marks a folder as one
 
@@ -87,7 +87,7 @@ def _model_name(settings: RunSettings) -> str:
     model = settings.model
     if isinstance(model, TransformerSettings):
         return f"{Path(model.source).name}, {model.view} of layer {model.layer}"
-    if isinstance(model, ArraysSettings):
+    if isinstance(model, ArraysSettings | PoolingSettings):
         return model.description
     name = f"{model.encoder} {model.score} {model.normaliser}"
     if settings.guide is not None:

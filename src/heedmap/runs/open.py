@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from heedmap.data.corpus import Corpus
 from heedmap.data.in_memory import Source, Values, source_of
+from heedmap.data.item_vocabulary import ItemVocabulary
 from heedmap.data.load import load_corpus
 from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, name_of
@@ -169,7 +170,9 @@ def open_own(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = N
     """
     model, trained = attention_model(folder, settings)
     corpus = corpus or _corpus(folder, settings)
-    kind = kind_for(corpus) if settings.guide is None else GuidedClassifier
+    if corpus.vectors is not None:
+        model.look_up(ItemVocabulary(corpus.vectors))
+    kind = kind_for(corpus, settings.model) if settings.guide is None else GuidedClassifier
     if (model.classes, type(model)) != (corpus.classes, kind):
         raise damaged(
             folder, ValueError(f"expected the classes {corpus.classes}, got {model.classes}")

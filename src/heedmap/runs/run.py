@@ -14,7 +14,7 @@ from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.user_texts import Texts, probabilities, user_texts
-from heedmap.settings import ArraysSettings, RunSettings, TransformerSettings
+from heedmap.settings import ArraysSettings, PoolingSettings, RunSettings, TransformerSettings
 from heedmap.terminal.html import html_table
 from heedmap.training.dynamics import recorded_in
 from heedmap.training.fit import Trained
@@ -52,7 +52,7 @@ class Run:
         if isinstance(model, TransformerSettings):
             summary = {"model": f"{model.source} ({self.facts.get('architecture', kind)})"}
             summary["map"] = str(self.facts.get("on_trial", f"{model.view}, layer {model.layer}"))
-        elif isinstance(model, ArraysSettings):
+        elif isinstance(model, ArraysSettings | PoolingSettings):
             summary = {"model": model.description}
         else:
             parts = f"{model.encoder} encoder, {model.score} score, {model.normaliser} attention"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedmap.data.corpus import Corpus
+from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.runs.folder import RunFolder
@@ -12,7 +13,7 @@ from heedmap.runs.model_files import write_dynamics, write_model, write_training
 from heedmap.runs.run import Run
 from heedmap.runs.stored_arrays import write_arrays
 from heedmap.runs.stored_models import model_identity, weights_of
-from heedmap.settings import ArraysSettings, RunSettings, TransformerSettings
+from heedmap.settings import ArraysSettings, PoolingSettings, RunSettings, TransformerSettings
 from heedmap.training.fit import Trained
 
 if TYPE_CHECKING:
@@ -27,16 +28,19 @@ def own_run(
     folder: Path | None,
 ) -> Run:
     """Make a run of an attention model, with its facts for the report."""
-    vocabulary = model.vocabulary
+    facts: dict[str, object] = {"training": trained.scores, "best_epoch": trained.best_epoch}
+    if corpus.vectors is None:
+        facts |= _facts_on_words(model.vocabulary, corpus, trained)
+    return Run(settings, corpus, model, trained, folder, facts)
+
+
+def _facts_on_words(vocabulary: Vocabulary, corpus: Corpus, trained: Trained) -> dict[str, object]:
     tokens = [word for text in corpus.words("test") for word in text]
-    facts: dict[str, object] = {
+    return {
         "unknown_share": sum(token not in vocabulary for token in tokens) / len(tokens),
         "vectors": trained.vectors,
         "words": len(vocabulary.words),
-        "training": trained.scores,
-        "best_epoch": trained.best_epoch,
     }
-    return Run(settings, corpus, model, trained, folder, facts)
 
 
 def fine_tuned_run(
@@ -65,6 +69,11 @@ def save_run(run: Run, folder: RunFolder) -> Run:
     Raises:
         InputError: the folder cannot be written, or an attention model was not trained here.
     """
+    if isinstance(run.settings.model, PoolingSettings):
+        raise InputError(
+            f"{folder.path}: a run of a module is not kept in a folder; save the report (.html), or export the "
+            "tables"
+        )
     if isinstance(run.model, AttentionClassifier) and run.training is None:
         raise InputError(
             f"{folder.path}: expected a model that heedmap trained, got one from elsewhere, which has no run "

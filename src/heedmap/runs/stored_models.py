@@ -9,10 +9,11 @@ from heedmap.files.identity import identity, weights_hash
 from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
+from heedmap.models.per_class_classifier import PerClassClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.model_files import check_model, damaged, is_trained, read_model, read_training
-from heedmap.settings import ArraysSettings, RunSettings, TransformerSettings
+from heedmap.settings import ArraysSettings, ModelSettings, RunSettings, TransformerSettings
 from heedmap.training.fit import Trained
 from heedmap.training.initialisation import build_model
 
@@ -67,6 +68,8 @@ def attention_model(
         kind = HierarchicalClassifier
     elif any(name.startswith("query.") for name in tensors):
         kind = PairClassifier
+    elif isinstance(settings.model, ModelSettings) and settings.model.maps == "per-class":
+        kind = PerClassClassifier
     try:
         if settings.guide is None:
             model = build_model(settings, Vocabulary(words), classes, kind)

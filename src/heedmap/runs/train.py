@@ -12,6 +12,7 @@ from heedmap.data.corpus import Corpus
 from heedmap.data.in_memory import Source, source_of
 from heedmap.data.load import as_written, load_corpus
 from heedmap.data.vocabulary import vectors_hash
+from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, kind_of, name_of
 from heedmap.keywords import split, takes
 from heedmap.runs.defaults import defaults_for
@@ -41,6 +42,8 @@ from heedmap.training.initialisation import init_model, kind_for
 from heedmap.training.objective import Diverged, Objective
 
 PAIRS = {"epochs": 25, "batch_size": 100}  # defaults for pairs of texts
+BAGS = {"encoder": "mlp", "score": "gated"}  # for bags of vectors, as Ilse et al. (2018)
+BAGS_TRAINING = {"epochs": 25}
 
 
 @takes(ModelSettings, TrainSettings)
@@ -84,14 +87,48 @@ def train(
     if (vectors := training_options.get("vectors")) is not None:
         hashed = vectors_hash(Path(vectors))
         training_options |= {"vectors": str(vectors), "vectors_hash": hashed}
+    if corpus.vectors is not None:
+        _check_bags(corpus, model_options, training_options, out)
+        defaults = BAGS_TRAINING
     return train_as(
         corpus,
-        ModelSettings.of(**{**defaults_for(data, ModelSettings), **model_options}),
+        model_settings(corpus, model_options),
         TrainSettings.of(**{**defaults, **training_options}),
         out=out,
         overwrite=overwrite,
         progress=progress,
     )
+
+
+def model_settings(corpus: Corpus, options: dict[str, Any]) -> ModelSettings:
+    """Return the settings of a model for a corpus: what is not given is as its data set or kind has it."""
+    defaults = defaults_for(corpus.settings, ModelSettings)
+    if corpus.vectors is not None:
+        defaults = BAGS | {"embedding_size": corpus.vectors.width}
+    return ModelSettings.of(**{**defaults, **options})
+
+
+def _check_bags(
+    corpus: Corpus, model: dict[str, Any], training: dict[str, Any], out: Out | None
+) -> None:
+    """Raise InputError where words are asked for of bags, or a folder that could not read them again."""
+    for name in ("embedding_size", "vectors", "min_df"):
+        if name in model or name in training:
+            raise InputError(
+                f"--{name.replace('_', '-')}: an option of texts of words, got bags, whose items have vectors "
+                "of their own; leave out"
+            )
+    if model.get("score") == "log_odds":
+        raise InputError(
+            "--score log_odds: expected texts of words, whose log-odds are the scores, got bags; choose gated, "
+            "additive or dot"
+        )
+    assert corpus.vectors is not None
+    if out is not None and corpus.vectors.in_memory:
+        raise InputError(
+            f"{corpus.settings.source}: expected bags in files for a run that a folder keeps; write each with "
+            "numpy.save beside a labels.csv (bag_id,label) and load their folder, or train without out"
+        )
 
 
 def train_as(
@@ -116,7 +153,9 @@ def train_as(
     )
 
     def make(folder: RunFolder | None) -> Run:
-        model, sized, with_vectors = init_model(corpus, run_settings, kind_for(corpus))
+        model, sized, with_vectors = init_model(
+            corpus, run_settings, kind_for(corpus, model_settings)
+        )
         assert isinstance(sized.train, TrainSettings)
         texts, dev = corpus.splits["train"], corpus.splits["dev"]
         objective = AttentionObjective(

@@ -15,6 +15,7 @@ from heedmap.files.naming import kind_of
 from heedmap.models.arrays import ArraysModel
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.pair_classifier import PairClassifier
+from heedmap.models.stored_embedding import StoredEmbedding
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings
 from heedmap.terminal.output import remark
@@ -100,6 +101,11 @@ def read(
     if isinstance(model, ArraysModel):
         raise InputError(
             f"{name}: expected a run of a model that reads texts, got arrays; call their model itself"
+        )
+    if isinstance(getattr(model, "embedding", None), StoredEmbedding):
+        raise InputError(
+            f"{name}: expected a run of a model that reads texts, got one that reads bags of vectors; the "
+            "report of its audit shows each bag"
         )
     pairs = reads_pairs(model, settings)
     if pairs and user_text.query is None:

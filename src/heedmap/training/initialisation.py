@@ -8,14 +8,16 @@ from typing import TypeVar
 import torch
 
 from heedmap.data.corpus import Corpus
+from heedmap.data.item_vocabulary import ItemVocabulary
 from heedmap.data.vocabulary import Vocabulary, read_vectors, vectors_hash
 from heedmap.errors import InputError
 from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
 from heedmap.models.classifier import Classifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
+from heedmap.models.per_class_classifier import PerClassClassifier
 from heedmap.models.scores import Lexical
-from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.settings import AnyModelSettings, ModelSettings, RunSettings, TrainSettings
 from heedmap.terminal.output import remark
 from heedmap.training.objective import seeded
 
@@ -26,12 +28,19 @@ TRAINED = 6 * 4
 M = TypeVar("M", bound=Classifier)
 
 
-def kind_for(corpus: Corpus) -> type[AttentionClassifier]:
+def kind_for(corpus: Corpus, model: AnyModelSettings) -> type[AttentionClassifier]:
     """Return the attention classifier for single texts, for pairs, or for texts of sentences.
 
     Raises:
-        InputError: pairs of sentences.
+        InputError: pairs of sentences, or a map per class of either, or of words' own scores.
     """
+    if isinstance(model, ModelSettings) and model.maps == "per-class":
+        if corpus.sentences or corpus.pairs or model.score == "log_odds":
+            raise InputError(
+                "--maps per-class: expected bags or single texts of words, and a score that is learned, got "
+                f"{'pairs' if corpus.pairs else 'sentences' if corpus.sentences else 'log_odds'}; leave out"
+            )
+        return PerClassClassifier
     if corpus.sentences and corpus.pairs:
         raise InputError(
             f"{corpus.settings.source}: expected single texts for --tokenizer sentences, got pairs of texts; "
@@ -57,8 +66,12 @@ def init_model(
     assert isinstance(settings.train, TrainSettings)
     split = corpus.splits["train"]
     answers = corpus.classes if split.allowed is not None else []
-    vocabulary = Vocabulary.build(corpus.words("train"), settings.train.min_df, answers)
-    if len(vocabulary.words) == len(set(answers)):
+    vocabulary = (
+        Vocabulary.build(corpus.words("train"), settings.train.min_df, answers)
+        if corpus.vectors is None
+        else ItemVocabulary(corpus.vectors)
+    )
+    if corpus.vectors is None and len(vocabulary.words) == len(set(answers)):
         remark(
             f"no word is in {settings.train.min_df} training texts or more (--min-df): all are read as unknown"
         )
@@ -85,6 +98,11 @@ def init_model(
         assert isinstance(model.score, Lexical)
         model.score.set(fit_log_odds(corpus, vocabulary).coefficients)
     return model, settings, with_vector
+
+
+def vocabulary_of(corpus: Corpus, words: Sequence[str]) -> Vocabulary:
+    """Return the vocabulary of a trained model: its words, or the items of a corpus of bags."""
+    return Vocabulary(words) if corpus.vectors is None else ItemVocabulary(corpus.vectors)
 
 
 def build_model(

@@ -55,6 +55,11 @@ COLUMNS = Columns(
             "the first token of a pair's second text; only where the map is over both",
         ),
         "candidates": ("count", "possible answers, where not every class is one"),
+        "x": (
+            "list per token",
+            "where the item of a bag lies, to the right; only where it is known",
+        ),
+        "y": ("list per token", "the same, downwards"),
         "rationale": ("list per token", "whether people, or the grammar, mark the token"),
         "word_attention": (
             "list per token of lists per word",
@@ -93,6 +98,9 @@ def instances(context: AuditContext) -> pa.Table:
         columns["second"] = split.seconds
     if split.allowed is not None:
         columns["candidates"] = split.allowed.sum(1)
+    if (places := split.places) is not None:
+        for axis, name in enumerate("xy"):
+            columns[name] = pa.array([None if p is None else p[:, axis].tolist() for p in places])
     if split.rationale is not None:
         columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
     if isinstance(context.model, HierarchicalClassifier):
@@ -228,6 +236,7 @@ EXPERIMENT = Experiment(
     place=10,
     findings=_skill,
     heat_maps=_heat_maps,
+    figures=("heedmap.report.place_figures:place_figures",),
     cost=_cost,
     in_chunks=True,
 )

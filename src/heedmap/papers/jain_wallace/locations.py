@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from heedmap.data.catalog import CATALOG
+from heedmap.data.embedded import EMBEDDED, STORIES
 from heedmap.data.readers import split_files
-from heedmap.data.sources import EMBEDDED, STORIES
 from heedmap.data.streams import reading
 from heedmap.errors import InputError
 from heedmap.papers.jain_wallace.settings import RECIPES

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from heedmap.data.corpus import Corpus
-from heedmap.data.sources import EMBEDDED
+from heedmap.data.embedded import EMBEDDED
 from heedmap.papers.jain_wallace.published import PUBLISHED_SIZES
 from heedmap.papers.jain_wallace.settings import RECIPES, dataset_of
 from heedmap.report.wording import plural

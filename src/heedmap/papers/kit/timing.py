@@ -104,7 +104,9 @@ class Timer:
         )
         key = settings.to_toml()
         if key not in self._models:
-            model, sized, _ = init_model(self.corpus, settings, kind_for(self.corpus))
+            model, sized, _ = init_model(
+                self.corpus, settings, kind_for(self.corpus, settings.model)
+            )
             self._models[key] = model, sized
         return self._models[key]
 

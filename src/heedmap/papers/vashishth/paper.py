@@ -177,7 +177,7 @@ def _classifier(
     run_settings = RunSettings(
         fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings, train=train
     )
-    model, _, _ = init_model(corpus, run_settings, kind_for(corpus))
+    model, _, _ = init_model(corpus, run_settings, kind_for(corpus, run_settings.model))
     splits = {
         name: model.encoded(split.texts, split.labels) for name, split in corpus.splits.items()
     }
