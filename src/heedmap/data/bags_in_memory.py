@@ -42,7 +42,7 @@ def load_bags(
     >>> rng = np.random.default_rng(0)
     >>> corpus = hm.load_bags([rng.normal(size=(5, 4)) + i % 2 for i in range(40)], ["a", "b"] * 20)
     >>> len(corpus.splits["test"]), corpus.splits["test"].tokens[0][:2]
-    (8, ['2:0', '2:1'])
+    (8, ['0:0', '0:1'])
 
     Args:
         bags: a vector for each item of each bag, (T, D): arrays or tensors of any framework.
