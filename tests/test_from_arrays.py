@@ -337,8 +337,7 @@ def test_a_function_that_reads_otherwise_is_refused(predict, names):
 def test_what_a_run_of_arrays_cannot_do_is_refused_in_one_line(tmp_path):
     run = words_run(count=3)
     audit = audit_as(run, QUICK)
-    with refused("folder", ".html"):
-        audit.save(tmp_path / "run")
+    assert audit.save(tmp_path / "run").is_dir()
     with refused("arrays"):
         run.predict("a text")
     with refused("arrays"):

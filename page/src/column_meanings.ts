@@ -1,5 +1,6 @@
 // What the columns of the table mean, as a list that opens on a click: a title alone is no help for fingers and keys.
 import { chip, element, visible } from "./elements.ts";
+import { reword } from "./nouns.ts";
 import type { Column } from "./selection.ts";
 
 /** Of the columns that every text has; a text's numbers bring their meanings along. */
@@ -27,9 +28,9 @@ export function levelMarks(): HTMLElement {
   return element(
     "p",
     { class: "small" },
-    "Level of a text: does the answer need the highlighted words, and do they suffice? ",
+    reword("Level of a text: does the answer need the highlighted words, and do they suffice? "),
     chip("for"), " both; ", chip("mixed"), " one of the two; ", chip("against"), " neither; ",
-    chip("cannot tell"), " no few words decide it.",
+    chip("cannot tell"), reword(" no few words decide it."),
   );
 }
 
@@ -48,6 +49,6 @@ export function columnMeanings(columns: readonly Column[]): HTMLElement {
 }
 
 function levels(): HTMLElement {
-  const items = LEVELS.map(([level, meaning]) => element("li", {}, chip(level), ` ${meaning}`));
+  const items = LEVELS.map(([level, meaning]) => element("li", {}, chip(level), ` ${reword(meaning)}`));
   return element("ul", {}, ...items);
 }

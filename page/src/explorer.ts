@@ -4,6 +4,7 @@ import { columnMeanings, levelMarks } from "./column_meanings.ts";
 import { element, grouped, visible } from "./elements.ts";
 import { Filters } from "./filters.ts";
 import type { LinkedFigures } from "./linked_figures.ts";
+import { reword } from "./nouns.ts";
 import { readBlock, type Index, type TextMap } from "./payload.ts";
 import { layOutForPrint } from "./printing.ts";
 import { readReadOuts } from "./read_outs.ts";
@@ -143,7 +144,7 @@ export class Explorer {
     const rows = select(this.#index, this.#columns, this.#words, this.#state, brushed);
     const all = this.#index.tokens.length;
     const here = this.#index.total > all ? " of this page" : "";
-    const count = `${rows.length === all ? "All" : `${grouped(rows.length)} of`} ${grouped(all)} texts${here}`;
+    const count = reword(`${rows.length === all ? "All" : `${grouped(rows.length)} of`} ${grouped(all)} texts${here}`);
     const status = brushed === null ? count : `${count}, with a selection in a figure`;
     const reasons = [...unknown(this.#state, this.#index, this.#columns, this.#anchors), ...impossible(this.#state)];
     this.#filters.show(this.#state, [status, ...reasons].join(". ") + (reasons.length > 0 ? "." : ""));

@@ -1,5 +1,6 @@
 // The controls above the table: each sets one part of the state.
 import { element, visible } from "./elements.ts";
+import { reword } from "./nouns.ts";
 import type { Index } from "./payload.ts";
 import type { State } from "./state.ts";
 
@@ -37,7 +38,7 @@ export class Filters {
         : [this.#select("level", "level", ["for", "mixed", "against", "cannot tell"].map(same))]),
       this.#range("length", ["shortest", "longest"], { min: "0", step: "1" }),
       this.#range("confidence", ["least", "most"], { min: "0", max: "1", step: "any" }),
-      ...(numbers.length === 0 ? [] : [this.#select("show", "also show", numbers.map(same), "nothing more")]),
+      ...(numbers.length === 0 ? [] : [this.#select("show", "also show", numbers.map((name): Choice => [name, reword(name)]), "nothing more")]),
       element("span", { class: "sorting" }, this.#select("sort", "sort by", sortable, "order of the data")),
       button,
     );
@@ -49,8 +50,8 @@ export class Filters {
     details.open = wide.matches;
     this.root = element(
       "div",
-      { role: "search", "aria-label": "Filter the texts" },
-      this.#input("search", "search", { type: "search", placeholder: "words or a name" }),
+      { role: "search", "aria-label": reword("Filter the texts") },
+      this.#input("search", "search", { type: "search", placeholder: reword("words or a name") }),
       details,
       this.#status,
     );

@@ -1,6 +1,7 @@
 // One figure whose marks are texts: pointing at a mark or tapping it names it, a click opens it, a drag brushes.
 import { element, visible } from "./elements.ts";
 import { around, isFlat, type Brush, type Mark } from "./marks.ts";
+import { reword } from "./nouns.ts";
 import type { Datum } from "./specification.ts";
 import type { View } from "./vega.ts";
 
@@ -168,7 +169,7 @@ export class LinkedFigure {
     place.setAttribute("tabindex", "0");
     place.setAttribute(
       "aria-description",
-      "Arrow keys go through the marks, with Shift they select, Enter opens a text or selects several, Escape clears.",
+      reword("Arrow keys go through the marks, with Shift they select, Enter opens a text or selects several, Escape clears."),
     );
     place.after(this.#status);
     figure?.querySelector(".downloads")?.prepend(this.#clear, " ");

@@ -3,6 +3,7 @@ import type { Links } from "./charts.ts";
 import { grouped, visible } from "./elements.ts";
 import { LinkedFigure, type FigureActions } from "./linked_figure.ts";
 import { marksOf, read, rowsIn, written, type Brush, type Mark } from "./marks.ts";
+import { reword } from "./nouns.ts";
 import type { Index } from "./payload.ts";
 import { textOf } from "./selection.ts";
 import { channel, drawings, type Channel, type Layer, type Specification } from "./specification.ts";
@@ -84,7 +85,7 @@ export class LinkedFigures implements Links {
       return `${this.names[row] ?? ""}: ${letters.length > WORDS ? `${letters.slice(0, WORDS).join("")}…` : text}`;
     }
     const count = mark.rows.length + mark.unlisted;
-    const words = `${grouped(count)} ${count === 1 ? "text" : "texts"}`;
+    const words = reword(`${grouped(count)} ${count === 1 ? "text" : "texts"}`);
     return mark.unlisted === 0 ? words : `${words}, of which the table has ${grouped(mark.rows.length)}`;
   }
 }
@@ -98,5 +99,5 @@ function nameInTooltip(layer: Layer): void {
     title: Array.isArray(title) ? title.join(" ") : (title ?? field ?? ""),
   }));
   const rest: Channel[] = shown === undefined ? numbers : Array.isArray(shown) ? shown : [shown];
-  layer.encoding = { ...layer.encoding, tooltip: [{ field: "text_name", type: "nominal", title: "text" }, ...rest] };
+  layer.encoding = { ...layer.encoding, tooltip: [{ field: "text_name", type: "nominal", title: reword("text") }, ...rest] };
 }

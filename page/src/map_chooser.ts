@@ -1,5 +1,6 @@
 // A reader chooses two runs and a text, and sees both maps of it. The choice stands in the address.
 import { element, visible } from "./elements.ts";
+import { reword } from "./nouns.ts";
 import { change, distance, rounded, wordsOf, type ComparedText, type Comparison, type Reading } from "./two_maps.ts";
 
 const FIRST_LETTERS = 60; // of a text, in the list
@@ -79,7 +80,7 @@ export class MapChooser {
       }),
     );
     place("text-count", HTMLElement).textContent =
-      `${shown.length} of ${this.#data.texts.length} texts, the most different first`;
+      reword(`${shown.length} of ${this.#data.texts.length} texts, the most different first`);
     if (shown.some(({ i }) => String(i) === chosen)) this.#list.value = chosen;
     else this.#list.selectedIndex = shown.length > 0 ? 0 : -1;
     this.#draw();
@@ -88,14 +89,14 @@ export class MapChooser {
   #draw(): void {
     const text = this.#data.texts[Number(this.#list.value)];
     if (this.#list.value === "" || text === undefined) {
-      place("two-maps", HTMLElement).replaceChildren(element("p", { class: "hint" }, "No text has these letters."));
+      place("two-maps", HTMLElement).replaceChildren(element("p", { class: "hint" }, reword("No text has these letters.")));
       for (const id of ["map-change", "text-name", "word-weights"]) place(id, HTMLElement).textContent = "";
       return;
     }
     const [first, second] = this.#readings(text);
     place("text-name", HTMLElement).textContent = visible(text.name + (text.query !== "" ? `, given: ${text.query}` : ""));
     place("map-change", HTMLElement).textContent = visible(change(first, second));
-    place("word-weights", HTMLElement).textContent = "Point at a word, or touch it, to see its weights.";
+    place("word-weights", HTMLElement).textContent = reword("Point at a word, or touch it, to see its weights.");
     place("two-maps", HTMLElement).replaceChildren(
       ...this.#runs.map((run) => this.#map(text, Number(run.value))),
     );
@@ -113,14 +114,14 @@ export class MapChooser {
     const box = element("div", { class: "attention" }, element("h3", {}, name));
     const reading = text.runs[run] ?? null;
     if (reading === null) {
-      box.append(element("p", { class: "small" }, "This run did not audit the text."));
+      box.append(element("p", { class: "small" }, reword("This run did not audit the text.")));
       return box;
     }
     const label = reading.label === null ? "" : `, label ${reading.label}`;
     const predicted = `predicted ${reading.predicted} (${rounded(reading.probability)})${label}`;
     box.append(element("p", { class: "small" }, visible(predicted)));
     if (reading.tokens === undefined) {
-      const words = "The text was read in several windows, each with a map of its own.";
+      const words = reword("The text was read in several windows, each with a map of its own.");
       box.append(element("p", { class: "small" }, words));
       return box;
     }
@@ -129,7 +130,7 @@ export class MapChooser {
       class: "tokens",
       tabindex: "0",
       role: "group",
-      "aria-label": `the text, shaded by the weights of ${name}`,
+      "aria-label": `${reword("the text, shaded by the weights of")} ${name}`,
     });
     for (const [i, token] of reading.tokens.entries()) {
       const weight = reading.weights?.[i] ?? null;

@@ -5,6 +5,7 @@ import { openByAddress } from "./disclosure.ts";
 import { followEvidence } from "./evidence.ts";
 import { Explorer } from "./explorer.ts";
 import { LinkedFigures } from "./linked_figures.ts";
+import { reword } from "./nouns.ts";
 import { readIndex } from "./payload.ts";
 import { openForPrint } from "./printing.ts";
 
@@ -29,7 +30,7 @@ async function explore(): Promise<void> {
     explorer.start();
   } catch (error) {
     // An old browser cannot decompress: the texts that are in the page as HTML are shown instead.
-    root.textContent = `The table of all texts could not be shown: ${String(error)}`;
+    root.textContent = `${reword("The table of all texts could not be shown")}: ${String(error)}`;
     fallback.hidden = false;
     if (figures === null) drawCharts();
   }

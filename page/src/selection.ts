@@ -1,5 +1,6 @@
 // Which texts a state shows, and in which order.
 import { MEANINGS } from "./column_meanings.ts";
+import { reword } from "./nouns.ts";
 import type { Index } from "./payload.ts";
 import type { State } from "./state.ts";
 
@@ -35,12 +36,17 @@ export function columns(index: Index): Column[] {
   if (levels !== null) fixed.push({ id: "level", title: "level", value: (row) => levels[row] ?? null });
   const facts = index.facts.map((fact) => ({
     id: fact.name,
-    title: fact.name,
-    meaning: fact.meaning,
+    title: reword(fact.name),
+    meaning: reword(fact.meaning),
     decimals: fact.values.every((value) => value === null || Number.isInteger(value)) ? 0 : 3,
     value: (row: number): Value => fact.values[row] ?? null,
   }));
-  return [...fixed.map((column) => ({ ...column, meaning: MEANINGS[column.id] ?? "" })), ...facts];
+  const named = fixed.map((column) => ({
+    ...column,
+    title: reword(column.title),
+    meaning: reword(MEANINGS[column.id] ?? ""),
+  }));
+  return [...named, ...facts];
 }
 
 export function textOf(index: Index, row: number): string {

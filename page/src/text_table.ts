@@ -1,6 +1,7 @@
 // The table of all texts. Only the rows in sight are elements; the grid keeps the focus and names its active row.
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
 import { chip, element, fixed, visible } from "./elements.ts";
+import { reword } from "./nouns.ts";
 import type { Column } from "./selection.ts";
 
 export interface TableActions {
@@ -35,7 +36,7 @@ export class TextTable {
     this.#head = element("div", { class: "line head", role: "row", "aria-rowindex": "1" });
     this.root = element(
       "div",
-      { class: "table", role: "grid", tabindex: "0", "aria-label": "All audited texts" },
+      { class: "table", role: "grid", tabindex: "0", "aria-label": reword("All audited texts") },
       element("div", { role: "rowgroup" }, this.#head),
       this.#body,
     );

@@ -1,6 +1,7 @@
 // One text: all its maps as bars under its words, on one axis, with the numbers of the word in focus.
 import { moved } from "./arrow_keys.ts";
 import { chip, element, fixed, visible } from "./elements.ts";
+import { reword } from "./nouns.ts";
 import type { Index, TextMap } from "./payload.ts";
 import { rightness } from "./selection.ts";
 import { balancedLines, decimalsOf } from "./word_lines.ts";
@@ -21,7 +22,7 @@ export class TextView {
   readonly #groups: MapGroup[];
 
   constructor(index: Index, row: number, maps: readonly TextMap[], actions: ViewActions) {
-    this.root = element("article", { class: "instance opened", "aria-label": `Text ${index.name[row] ?? ""}` });
+    this.root = element("article", { class: "instance opened", "aria-label": `${reword("Text")} ${index.name[row] ?? ""}` });
     this.root.append(heading(index, row, actions), ...about(index, row));
     const query = index.query?.[row];
     if (query !== undefined) this.root.append(element("p", { class: "query" }, element("bdi", {}, words(query))));
@@ -62,7 +63,7 @@ class MapGroup {
     this.#maps = maps;
     this.#struck = struck;
     this.#tokens = (maps[0]?.tokens ?? []).map(visible);
-    this.#word = element("span", { class: "word" }, "point at a word");
+    this.#word = element("span", { class: "word" }, reword("point at a word"));
     this.#numbers = maps.map(() => element("td", { class: "of-number" }, ""));
     const legend = element(
       "table",
@@ -72,7 +73,7 @@ class MapGroup {
     );
     this.#lines = element("div", { class: "lines" });
     const signs = maps.some((map) => map.signed && map.values !== null)
-      ? [element("p", { class: "small signs" }, "Hatched bars speak against the answer: without the word it is likelier.")]
+      ? [element("p", { class: "small signs" }, reword("Hatched bars speak against the answer: without the word it is likelier."))]
       : [];
     this.root = element("div", { class: "maps" }, element("div", OVER, legend, ...signs), this.#lines);
     for (const type of ["pointerover", "focusin", "click"]) {
@@ -97,10 +98,10 @@ class MapGroup {
   }
 
   #legendRow(map: TextMap, i: number): HTMLElement {
-    const name = element("th", { scope: "row" }, element("b", {}, String(i + 1)), ` ${visible(map.name)}`);
+    const name = element("th", { scope: "row" }, element("b", {}, String(i + 1)), ` ${visible(reword(map.name))}`);
     const scale = element("td", { class: "scale-of" });
     if (map.values === null) {
-      scale.append(map.tokens.length === 1 ? "not defined for a text of one word" : "none: not sampled, or not defined");
+      scale.append(map.tokens.length === 1 ? reword("not defined for a text of one word") : "none: not sampled, or not defined");
     } else if (map.kind === "marks") {
       scale.append(element("i", { class: "marks" }), "marked");
     } else {
@@ -122,9 +123,9 @@ class MapGroup {
       if (map.values === null) return [];
       const name = element(
         "th",
-        { scope: "row", title: map.name },
+        { scope: "row", title: reword(map.name) },
         element("b", {}, String(m + 1)),
-        label > 24 ? ` ${visible(map.name)}` : "",
+        label > 24 ? ` ${visible(reword(map.name))}` : "",
       );
       return [element("tr", {}, name, ...widths.map((_, i) => bar(map, first + i)))];
     });
@@ -229,14 +230,14 @@ function smallestSet(index: Index, row: number): HTMLElement[] {
     const none = exact
       ? "No set of words changes the answer when their weights are erased."
       : "No words were found whose erased weights change the answer.";
-    return [element("p", { class: "small" }, none)];
+    return [element("p", { class: "small" }, reword(none))];
   }
   const named = places.map((place) => `“${visible(index.tokens[row]?.[place] ?? "")}”`).join(", ");
   const which = exact
     ? "the smallest set of words whose erased weights change the answer"
     : "the fewest words found whose erased weights change the answer";
-  const text = element("bdi", {}, `${places.length <= 8 ? `: ${named}` : ` (${places.length} words)`}.`);
-  return [element("p", { class: "small struck" }, element("s", {}, "Struck through"), ` is ${which}`, text)];
+  const text = element("bdi", {}, `${places.length <= 8 ? `: ${named}` : reword(` (${places.length} words)`)}.`);
+  return [element("p", { class: "small struck" }, element("s", {}, "Struck through"), ` is ${reword(which)}`, text)];
 }
 
 function widthsOf(tokens: readonly string[], font: string): number[] {
@@ -287,9 +288,9 @@ function about(index: Index, row: number): HTMLElement[] {
   const facts = element("p", { class: "small" });
   for (const { name, values } of index.facts) {
     const value = values[row] ?? null;
-    if (value !== null) facts.append(pair(name, fixed(value, Number.isInteger(value) ? 0 : 3)));
+    if (value !== null) facts.append(pair(reword(name), fixed(value, Number.isInteger(value) ? 0 : 3)));
   }
-  parts.push(element("details", {}, element("summary", {}, "The numbers of this text"), facts));
+  parts.push(element("details", {}, element("summary", {}, reword("The numbers of this text")), facts));
   return parts;
 }
 

@@ -1,4 +1,5 @@
 // Two runs' maps of one text: how far they are apart, and what is said of it.
+import { reword } from "./nouns.ts";
 import { tvd } from "./prediction.ts";
 
 /** What a run read of a text; it has no tokens where it read the text in several windows. */
@@ -45,16 +46,17 @@ export function distance(first: Reading | null | undefined, second: Reading | nu
 
 /** One sentence on how two maps of a text differ, or why they are not compared. */
 export function change(first: Reading | null | undefined, second: Reading | null | undefined): string {
-  if (!first || !second) return "One of the runs did not audit this text.";
+  if (!first || !second) return reword("One of the runs did not audit this text.");
   if (first.tokens === undefined || second.tokens === undefined) return "Not compared: read in several windows.";
-  if (!sameTokens(first, second)) return "Not compared: the runs read other tokens of this text.";
+  if (!sameTokens(first, second)) return reword("Not compared: the runs read other tokens of this text.");
   const [p, q, apart] = [shares(first), shares(second), distance(first, second)];
   if (p === null || q === null) return "Not compared: a weight is undefined or negative, or all are 0.";
-  if (apart === null) return "Not compared: the only token has all the weight.";
+  if (apart === null) return reword("Not compared: the only token has all the weight.");
   const difference = (i: number): number => Math.abs((p[i] ?? 0) - (q[i] ?? 0));
   const most = [...p.keys()].sort((i, j) => difference(j) - difference(i)).slice(0, CHANGES);
   const words = most.map((i) => `“${first.tokens?.[i] ?? ""}” ${rounded(p[i])} and ${rounded(q[i])}`).join("; ");
-  return `${(100 * apart).toFixed(0)} % of the weight lies on other words. Words that change most: ${words}.`;
+  const share = `${(100 * apart).toFixed(0)} % of the weight lies on other words. Words that change most:`;
+  return `${reword(share)} ${words}.`;
 }
 
 /** The words of a text, as the first run that has them read them. */

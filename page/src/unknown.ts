@@ -1,4 +1,5 @@
 // What of a reader's choice the page does not know, or no text can have: each a part of one line.
+import { reword } from "./nouns.ts";
 import type { Index } from "./payload.ts";
 import type { Column } from "./selection.ts";
 import type { State } from "./state.ts";
@@ -38,8 +39,8 @@ export function unknown(
 /** Say why no text can lie between bounds. */
 export function impossible({ shortest, longest, least, most }: Readonly<State>): string[] {
   const reasons: string[] = [];
-  if (crossed(shortest, longest)) reasons.push(`No text has a length from ${shortest} to ${longest}`);
-  if (crossed(least, most)) reasons.push(`No text has a confidence from ${least} to ${most}`);
+  if (crossed(shortest, longest)) reasons.push(reword(`No text has a length from ${shortest} to ${longest}`));
+  if (crossed(least, most)) reasons.push(reword(`No text has a confidence from ${least} to ${most}`));
   else if (crossed(least, "1") || crossed("0", most)) reasons.push("A confidence lies between 0 and 1");
   return reasons;
 }

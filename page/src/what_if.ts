@@ -1,6 +1,7 @@
 // What if a word counted more or less? The prediction under weights that the reader sets, or what the audit tried.
 import type { Blocks } from "./blocks.ts";
 import { element, fixed, visible } from "./elements.ts";
+import { reword } from "./nouns.ts";
 import type { Index } from "./payload.ts";
 import { erasedTop, keptTop, predict, shuffled, tvd, uniform, withWeight, type ReadOut } from "./prediction.ts";
 import { WordStrip } from "./word_strip.ts";
@@ -29,7 +30,7 @@ export class WhatIf {
   }
 
   #made(row: number): HTMLElement {
-    const summary = element("summary", {}, "What if a word counted more or less?");
+    const summary = element("summary", {}, reword("What if a word counted more or less?"));
     const part = element("details", { class: "what-if" }, summary);
     if (this.#index.whatIf.bias.length === 0) {
       part.append(...tried(this.#index, row));
@@ -86,7 +87,7 @@ class Trial {
     );
     this.root.append(
       this.#buttons(tokens.length),
-      element("p", { class: "small" }, "Choose a word, then drag its weight. A thin line marks the model’s own weight."),
+      element("p", { class: "small" }, reword("Choose a word, then drag its weight. A thin line marks the model’s own weight.")),
       this.#strip.root,
       label,
       element(
@@ -97,7 +98,7 @@ class Trial {
         this.#rows,
       ),
       this.#status,
-      element("p", { class: "small" }, RULES),
+      element("p", { class: "small" }, reword(RULES)),
     );
     this.#choose(0);
     this.#set(readOut.attention, "These are the model’s own weights.");
@@ -172,11 +173,11 @@ class Trial {
       return made;
     };
     const { adversary } = this.#readOut;
-    const words = (k: number): string => (k === 1 ? "the most attended word" : `the ${k} most attended words`);
+    const words = (k: number): string => reword(k === 1 ? "the most attended word" : `the ${k} most attended words`);
     return element(
       "div",
       { class: "moves", role: "group", "aria-label": "Other weights" },
-      button("Uniform", () => uniform(count), () => "All words have the same weight."),
+      button("Uniform", () => uniform(count), () => reword("All words have the same weight.")),
       element(
         "span",
         {},
@@ -229,7 +230,7 @@ function tried(index: Index, row: number): HTMLElement[] {
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, name),
+      element("th", { scope: "row" }, reword(name)),
       element("td", { class: "of-number" }, numberText(changes[row], 3)),
       element("td", {}, changedText(changed[row])),
     ),
@@ -240,7 +241,7 @@ function tried(index: Index, row: number): HTMLElement[] {
     element("thead", {}, element("tr", {}, ...head.map((title) => element("th", { scope: "col" }, title)))),
     element("tbody", {}, ...rows),
   );
-  return [why, element("p", { class: "small" }, "What the audit itself tried on this text:"), table];
+  return [why, element("p", { class: "small" }, reword("What the audit itself tried on this text:")), table];
 }
 
 function numberText(value: number | null | undefined, decimals: number): string {

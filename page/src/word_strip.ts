@@ -1,9 +1,10 @@
 // The words of a text as a row of buttons, each with a bar for its weight; one of them is chosen.
 import { moved } from "./arrow_keys.ts";
 import { element, fixed } from "./elements.ts";
+import { reword } from "./nouns.ts";
 
 export class WordStrip {
-  readonly root = element("div", { class: "strip", role: "listbox", "aria-label": "Words and their weights" });
+  readonly root = element("div", { class: "strip", role: "listbox", "aria-label": reword("Words and their weights") });
   readonly tokens: readonly string[];
   readonly #own: Float64Array;
   readonly #words: readonly HTMLElement[];

@@ -13,14 +13,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     ValidationError,
     field_serializer,
     field_validator,
+    model_serializer,
 )
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from heedmap.errors import InputError
+from heedmap.nouns import TEXTS, Nouns
 
 # May change on resume, for example after running out of memory. Random numbers do not depend on the batch, so
 # results differ by rounding only: in the last digits of a float32, in a rank between close values, and rarely
@@ -109,7 +112,7 @@ class DataSettings(Settings):
     question or hypothesis about `text`; `side` and `first` are a transformer's, which reads both texts as one
     sequence. `dataset`: a paper's data set, with its columns, labels and filters;
     `rules`: the paper's, or its released code's where they differ. `train_texts` and `test_texts` (also dev)
-    are sample sizes.
+    are sample sizes. `nouns`: what its instances and their items are called, where they are no texts of words.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -182,6 +185,13 @@ class DataSettings(Settings):
     classes: tuple[str, ...] | None = option(
         "Labels of the data for a --model's outputs, in the order of the outputs: no,yes.", None
     )
+    nouns: Nouns | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_no_nouns(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write no nouns for texts of words, so that the hashes of their settings stay what they were."""
+        values: dict[str, Any] = serialize(self)
+        return {name: value for name, value in values.items() if (name, value) != ("nouns", None)}
 
     @field_validator("source")
     @classmethod
@@ -628,6 +638,11 @@ class RunSettings(Settings):
     variant: str | None = None
     guide: GuideSettings | None = None
     parent: str | None = None
+
+    @property
+    def nouns(self) -> Nouns:
+        """Return what the run's instances and their items are called."""
+        return self.data.nouns or TEXTS
 
     @property
     def is_uniform(self) -> bool:

@@ -48,6 +48,13 @@ def audit_command(
     data: opt.Data = None,
     run: opt.RunFolder = None,
     model: opt.Transformer = None,
+    arrays: Annotated[
+        Path | None,
+        typer.Option(
+            "--arrays",
+            help="Audit the attention of any model: a folder of arrays, npz, safetensors or Parquet.",
+        ),
+    ] = None,
     given: opt.Given,
     out: opt.Out = None,
     overwrite: opt.Overwrite = False,
@@ -70,14 +77,24 @@ def audit_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Put attention on trial and write the report: of a --model on --data, of a trained --run, or of a model
-    trained on --data here and now.
+    """Put attention on trial and write the report: of a --model on --data, of a trained --run, of --arrays, or
+    of a model trained on --data here and now.
 
     A --variant of the run becomes a run of its own. A run that was stopped goes on where it stopped when the
     same command is given again.
     """
-    _check_source(data, run, model, variant, out)
     options = given.of(AuditSettings)
+    if arrays is not None:
+        given.allow(AuditSettings, of="--arrays, which are what a model made")
+        AuditSettings.of(**options)
+        model_options: dict[str, object] = {
+            "--data": data, "--run": run, "--model": model, "--variant": variant, "--device": device,
+            "--retrain": retrain,
+        }  # fmt: skip
+        opened = _open_arrays(arrays, model_options, out, overwrite)
+        _audit(opened, as_json, fail_on, overwrite=overwrite, **options)
+        return
+    _check_source(data, run, model, variant, out)
     # A wrong value is reported before the training.
     _check_divisible(AuditSettings.of(**options), retrain, variant, out)
     if run is not None:
@@ -121,6 +138,22 @@ def audit_command(
         )
         trained = train_own(str(data), given, out, overwrite)
         _audit(trained, as_json, fail_on, retrain, overwrite=overwrite, **options)
+
+
+def _open_arrays(
+    arrays: Path, model_options: dict[str, object], out: Path | None, overwrite: bool
+) -> "Run":
+    """Make the run of a folder of arrays; `model_options` are of texts or a model."""
+    for name, value in model_options.items():
+        if value not in (None, False):
+            raise InputError(
+                f"{name}: not an option of --arrays, which are what a model made; leave out"
+            )
+    with working("reading the arrays"):
+        from heedmap.runs.from_arrays import from_array_files
+
+        place = out or DefaultPlace(Path("runs") / f"{arrays.resolve().name}-arrays")
+        return from_array_files(arrays, place, overwrite)
 
 
 def _check_source(

@@ -18,6 +18,7 @@ from heedmap.comparisons.sources import NamedAudit, named_audits
 from heedmap.comparisons.verdicts import row_verdicts
 from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.pooling import by_text
+from heedmap.nouns import shared_nouns
 from heedmap.report.wording import plural
 from heedmap.runs.audited import Audit
 from heedmap.settings import BUDGET
@@ -65,6 +66,13 @@ def compare(runs: Sequence[str | Path | Audit]) -> Comparison:
     settings = differing_settings(rows)
     known = [{int(text) for run in row for text in run.ids} for row in grouped]
     common = {(i, j): len(known[i] & known[j]) for i, j in compared_pairs(len(rows))}
+    nouns = shared_nouns([run.audit.nouns for run in ordered])
+    notes = [
+        *_notes_on_settings(rows, settings),
+        *_notes_on_budgets(rows),
+        *_notes_on_texts(rows, [len(texts) for texts in known], common),
+        *_notes_on_labels(ordered, pooled, ids),
+    ]
     return Comparison(
         rows=rows,
         settings=settings,
@@ -72,13 +80,7 @@ def compare(runs: Sequence[str | Path | Audit]) -> Comparison:
         verdicts=row_verdicts(rows),
         maps=maps_compared,
         texts=shown_texts(ordered, pooled, ids, maps, maps_compared),
-        notes=[
-            *_notes_on_copies(ordered),
-            *_notes_on_settings(rows, settings),
-            *_notes_on_budgets(rows),
-            *_notes_on_texts(rows, [len(texts) for texts in known], common),
-            *_notes_on_labels(ordered, pooled, ids),
-        ],
+        notes=[*_notes_on_copies(ordered), *(nouns.reword(note) for note in notes)],
         common=common,
     )
 

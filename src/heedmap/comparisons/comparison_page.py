@@ -17,7 +17,7 @@ from heedmap.report.wording import counts, model_text, plural, source_text
 def page(comparison: SideBySide) -> str:
     """Render the page. The same comparison gives the same bytes; all text from the data is escaped."""
     figure = answers_figure(comparison.rows, comparison.questions)
-    template = environment().get_template("comparison.html")
+    template = environment(comparison.nouns).get_template("comparison.html")
     data = {"runs": [run.name for run in comparison.runs], "texts": comparison.texts.texts}
     return template.render(
         comparison=comparison,
@@ -40,7 +40,7 @@ def page(comparison: SideBySide) -> str:
         figures=[(figure, safe_json(figure.spec))],
         pairs=[_pair(comparison, pair) for pair in comparison.maps],
         most=MOST_DIFFERENT,
-        texts=plural(comparison.texts.total, "text"),
+        texts=comparison.nouns.reword(plural(comparison.texts.total, "text")),
         data=safe_json(data),
         scripts=[bundle(), own_script("comparison.js")],
         styled=InlineStyles(),

@@ -11,6 +11,7 @@ from heedmap.comparisons.seed_rows import Row
 from heedmap.comparisons.shown_texts import ShownTexts
 from heedmap.comparisons.sources import NamedAudit
 from heedmap.comparisons.verdicts import RowVerdict, together
+from heedmap.nouns import Nouns, shared_nouns
 
 MOST_DIFFERENT = 5  # texts of two runs that JSON and the page's table name
 
@@ -43,6 +44,11 @@ class SideBySide:
     def runs(self) -> list[NamedAudit]:
         """All runs, in the order of the rows."""
         return [run for row in self.rows for run in row.runs]
+
+    @cached_property
+    def nouns(self) -> Nouns:
+        """What the instances of the runs and their items are called: where they differ, instances of items."""
+        return shared_nouns([run.audit.nouns for run in self.runs])
 
     @property
     def summary(self) -> str:

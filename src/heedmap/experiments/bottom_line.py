@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +13,12 @@ from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import COLOURS, AuditResult, Finding, Level
 from heedmap.experiments.needs import untold
 from heedmap.experiments.pooling import by_text
-from heedmap.experiments.questions.instances import NO_LABELS, ONE_CLASS, is_doubtful
+from heedmap.experiments.questions.instances import is_doubtful, is_of_one_class, is_unlabelled
 from heedmap.experiments.questions.trainings import told_of_trainings
 from heedmap.experiments.rates import LEAST, Answers, OfKind, Rates
 from heedmap.experiments.reasons import because, by_class, measured, what_to_do
 from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
+from heedmap.nouns import TEXTS, Nouns
 from heedmap.settings import ArraysSettings, AuditSettings, TransformerSettings
 from heedmap.terminal.html import escaped
 
@@ -73,10 +74,15 @@ class BottomLine:
         return LEVELS[self.answer]
 
     @property
+    def begins(self) -> str:
+        """Return the answer in words."""
+        return BEGINS[self.answer]
+
+    @property
     def sentence(self) -> str:
         """Put the bottom line in words: the answer, its reason, the trainings it holds for, and what to do."""
         instead = f"What to do: {self.instead}." if self.instead else ""
-        whole = (f"{BEGINS[self.answer]}: {self.because}.", self.trainings, instead)
+        whole = (f"{self.begins}: {self.because}.", self.trainings, instead)
         return " ".join(filter(None, whole))
 
     @property
@@ -98,7 +104,21 @@ class BottomLine:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         lists = {name: list(getattr(self, name)) for name in ("measured", "classes", "not_tested")}
-        return {**asdict(self), "sentence": self.sentence, **lists}
+        names = [field.name for field in fields(BottomLine)]
+        parts = {name: getattr(self, name) for name in names}
+        return {**parts, "sentence": self.sentence, **lists}
+
+
+@dataclass(frozen=True, repr=False)
+class RewordedLine(BottomLine):
+    """A bottom line about instances that are no texts of words: its parts are worded with these nouns."""
+
+    nouns: Nouns = TEXTS
+
+    @property
+    def begins(self) -> str:
+        """Return the answer in words."""
+        return self.nouns.reword(BEGINS[self.answer])
 
 
 def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
@@ -110,11 +130,34 @@ def bottom_line(audit: AuditResult, rates: Rates) -> BottomLine:
     trainings = told_of_trainings(line.answer, tables, t, seed)
     if not trainings and "stability" not in keys and line.answer != "cannot tell":
         trainings = ONE_TRAINING
-    return replace(
+    whole = replace(
         line,
         trainings=trainings,
         rates=_rates_text(audit, rates, line.answer),
         not_tested=not_tested_in(audit),
+    )
+    return _reworded(whole, audit)
+
+
+def _reworded(line: BottomLine, audit: AuditResult) -> BottomLine:
+    """Return a line with the audit's own nouns for texts and words."""
+    reword = audit.nouns.reword
+    if audit.nouns == TEXTS:
+        return line
+
+    def all_of(sentences: Sequence[str]) -> tuple[str, ...]:
+        return tuple(reword(sentence, audit.classes) for sentence in sentences)
+
+    return RewordedLine(
+        line.answer,
+        because=reword(line.because, audit.classes),
+        instead=reword(line.instead, audit.classes),
+        measured=all_of(line.measured),
+        classes=all_of(line.classes),
+        rates=reword(line.rates),
+        not_tested=all_of(line.not_tested),
+        trainings=reword(line.trainings),
+        nouns=audit.nouns,
     )
 
 
@@ -234,7 +277,7 @@ def not_tested(
     itself made to attend elsewhere, or as another model does. `untold`: what could not be asked of it.
     """
     keys = {finding.key for finding in findings}
-    has_labels = all(finding.reading != NO_LABELS for finding in findings)
+    has_labels = not any(is_unlabelled(finding) for finding in findings)
     return (
         *untold,
         *([] if has_labels else ["whether the model predicts well, for the texts have no labels"]),
@@ -252,7 +295,7 @@ def not_tested(
 
 def _doubt(skill: Finding) -> BottomLine:
     """Return the line of a model that may have nothing to explain."""
-    if skill.reading == ONE_CLASS:
+    if is_of_one_class(skill):
         return BottomLine(
             "cannot tell",
             "the audited texts are all of one class, so that it cannot be seen whether the model predicts",

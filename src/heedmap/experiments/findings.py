@@ -14,6 +14,7 @@ from heedmap.experiments.columns import Columns
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.rounding import number, told_apart
+from heedmap.nouns import Nouns
 from heedmap.settings import RunSettings
 from heedmap.terminal.html import html_table
 
@@ -220,6 +221,16 @@ class Finding(ByValue):
         return f"{value}{between}, n = {self.n}"
 
 
+def reworded(finding: Finding, nouns: Nouns, names: Sequence[str]) -> Finding:
+    """Return a finding with these nouns for texts and words; `names` are those of classes, which stay."""
+    worded: dict[str, Any] = {
+        name: nouns.reword(getattr(finding, name), names)
+        for name in ("question", "topic", "measure", "reading", "meaning", "because", "no_interval")
+    }
+    left_out = {nouns.reword(reason): count for reason, count in finding.left_out.items()}
+    return replace(finding, **worded, left_out=left_out)
+
+
 def _digits(x: float) -> str:
     return f"{x:z.3g}".replace("-", "−")
 
@@ -234,6 +245,11 @@ class AuditResult:
     findings: list[Finding]
     about: dict[str, Any]
     rates: Rates | None = None
+
+    @property
+    def nouns(self) -> Nouns:
+        """Return what the audited instances and their items are called."""
+        return self.settings.nouns
 
 
 def pooled(audit: AuditResult) -> AuditResult:

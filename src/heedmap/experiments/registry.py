@@ -19,12 +19,13 @@ from heedmap.experiments import GROUP, questions
 from heedmap.experiments.columns import Columns, type_of
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe, measure
-from heedmap.experiments.findings import Finding
+from heedmap.experiments.findings import Finding, reworded
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.results import Results, TextNumbers
 from heedmap.experiments.variants import Retraining, Variant
 from heedmap.models.trace import Capability, Model
+from heedmap.nouns import TEXTS, Nouns
 from heedmap.settings import AnyModelSettings, AuditSettings
 
 if TYPE_CHECKING:
@@ -205,18 +206,20 @@ def make_findings(
     classes: list[str],
     model: AnyModelSettings | None = None,
     rates: Rates | None = None,
+    nouns: Nouns = TEXTS,
 ) -> list[Finding]:
     """Return a finding per question that the tables can answer, in the order of the card.
 
     Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which name
-    the layer on trial where there are several. `rates` give the findings their levels.
+    the layer on trial where there are several. `rates` give the findings their levels, and `nouns` are put
+    into their sentences.
     """
     results = Results(by_text(tables), settings, classes, model, rates)
     findings: list[Finding] = []
     for of_question in _findings(results):
         findings += of_question
         results.numbers.clear()  # nobody asks for them here, and those of many texts fill the memory
-    return findings
+    return [reworded(finding, nouns, classes) for finding in findings]
 
 
 def numbers_by_finding(

@@ -4,7 +4,7 @@ Nothing here is judged anew: the rule has answered, and every step follows from 
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from heedmap.experiments.bottom_line import BottomLine
@@ -59,7 +59,10 @@ def rests_on(
     if "highlights" in tables:
         texts = texts_of(tables)
         sentences = measured(map_numbers(texts), texts, rates.thresholds)
-        questions = {sentence: question for question, sentence in sentences.items()}
+        questions = {
+            audit.nouns.reword(sentence, audit.classes): question
+            for question, sentence in sentences.items()
+        }
     steps = []
     for sentence in line.measured:
         question = questions.get(sentence, "skill")
@@ -67,11 +70,25 @@ def rests_on(
         if question in figures:
             evidence.append(Evidence(f"#figure-{question}", "the figure"))
         steps.append(Step(sentence, tuple(_missed(audit) if question == "holding" else evidence)))
-    return [*steps, *(Step(sentence) for sentence in line.classes)]
+    steps += [Step(sentence) for sentence in line.classes]
+    return [_reworded(step, audit) for step in steps]
 
 
 def next_steps(audit: AuditResult, line: BottomLine, rates: Rates) -> list[Step]:
     """Return what to do next, the most important first."""
+    return [_reworded(step, audit) for step in _next_steps(audit, line, rates)]
+
+
+def _reworded(step: Step, audit: AuditResult) -> Step:
+    """Return a step with the audit's own nouns for texts and words."""
+    evidence = tuple(
+        replace(place, words=audit.nouns.reword(place.words, audit.classes))
+        for place in step.evidence
+    )
+    return replace(step, text=audit.nouns.reword(step.text, audit.classes), evidence=evidence)
+
+
+def _next_steps(audit: AuditResult, line: BottomLine, rates: Rates) -> list[Step]:
     tables = by_text(audit.tables)
     skill = next((finding for finding in audit.findings if finding.key == "skill"), None)
     main = f"{line.instead[:1].upper()}{line.instead[1:]}."
@@ -145,7 +162,7 @@ def _texts_for_classes(line: BottomLine, numbers: MapNumbers) -> str:
     """Say how many texts would hold enough of the rarest predicted class, where that is the advice."""
     rarest = min((x.n for x in numbers.classes), default=0)
     needed = texts_for_class(rarest, numbers.texts, MORE)
-    if not line.instead.startswith("audit more texts") or needed is None:
+    if not line.instead.startswith("audit more ") or needed is None:
         return ""
     return (
         f" At the shares predicted here, that takes about {rounded_up(needed):,} texts that are read again; "

@@ -22,6 +22,7 @@ from heedmap.experiments.findings import (
 from heedmap.experiments.needs import not_asked_text
 from heedmap.experiments.notes import note_texts
 from heedmap.experiments.rounding import number
+from heedmap.nouns import Nouns
 from heedmap.report.wording import (
     audited_text,
     caveat,
@@ -48,6 +49,7 @@ from heedmap.report.wording import (
 )
 from heedmap.terminal.output import Either, cell
 
+INTERVALS = "[ ] 95 % interval over texts, of this one model"
 OVERVIEW = 52  # columns that a level, a question and its number need beside each other
 
 STYLES: dict[Level, str] = {
@@ -67,20 +69,20 @@ def card(audit: AuditResult) -> RenderableType:
     texts = distinct_texts(pooled(audit))
     blocks = _head(audit, texts, "below")
     for finding in audit.findings:
-        blocks += [Rule(style="dim"), *_block(finding, texts)]
-    return _panel(blocks)
+        blocks += [Rule(style="dim"), *_block(finding, texts, audit.nouns)]
+    return _panel(blocks, audit.nouns)
 
 
 def card_head(audit: AuditResult) -> RenderableType:
     """Render the head of the card: the answer, the questions that have a level, and what was audited."""
-    return _panel(_head(audit, distinct_texts(pooled(audit)), "in the report"))
+    return _panel(_head(audit, distinct_texts(pooled(audit)), "in the report"), audit.nouns)
 
 
-def _panel(blocks: Sequence[RenderableType]) -> RenderableType:
+def _panel(blocks: Sequence[RenderableType], nouns: Nouns) -> RenderableType:
     return Panel(
         Group(*blocks),
         title=cell("Should you heed the heat map?", style="bold"),
-        subtitle=cell("[ ] 95 % interval over texts, of this one model", style="dim"),
+        subtitle=cell(nouns.reword(INTERVALS), style="dim"),
         padding=(0, 1),
     )
 
@@ -102,7 +104,7 @@ def _bottom_line(audit: AuditResult, texts: int) -> list[RenderableType]:
         sentence = f"{SIGNS[line.level]} {line.sentence}"
         lines.append(cell(sentence, style=f"bold {STYLES[line.level]}"))
         lines += map(_indented, line.details)
-    if caution := few_texts(texts):
+    if caution := few_texts(texts, audit.nouns):
         lines.append(_indented(f"Caution: {caution}."))
     return [*lines, Rule(style="dim")] if lines else []
 
@@ -143,7 +145,7 @@ def facts(audit: AuditResult) -> list[tuple[str, str]]:
         "audited": audited_text(audit),
     }
     if (budget := budget_of(audit)) is not None and budget.more_time:
-        rows["more time"] = budget.more_time
+        rows["more time"] = audit.nouns.reword(budget.more_time)
     if repeats := repeats_text(audit):
         rows["repeated"] = repeats
     if vectors := vectors_text(audit):
@@ -154,9 +156,9 @@ def facts(audit: AuditResult) -> list[tuple[str, str]]:
         rows["adversary"] = f"weights {weights}"
     rows |= left_out(audit)
     if unasked := not_asked_text(audit.about):
-        rows["not asked"] = unasked
+        rows["not asked"] = audit.nouns.reword(unasked)
     if audit.rates is not None:
-        rows["not tested"] = "; ".join(not_tested_in(audit))
+        rows["not tested"] = audit.nouns.reword("; ".join(not_tested_in(audit)))
     return [*rows.items(), *(("note", note) for note in note_texts(audit.about))]
 
 
@@ -169,10 +171,10 @@ def _header(audit: AuditResult) -> RenderableType:
     return grid
 
 
-def _block(finding: Finding, texts: int) -> list[RenderableType]:
+def _block(finding: Finding, texts: int, nouns: Nouns) -> list[RenderableType]:
     """Render the answer, then the numbers, then how they are measured. `texts`: how many were audited."""
     answer = f": {text}" if (text := answer_text(finding)) else ""
-    scale = f". {reached}" if (reached := scale_text(finding)) else ""
+    scale = f". {reached}" if (reached := scale_text(finding, nouns)) else ""
     interval = interval_text(finding)
     lines: list[RenderableType] = [
         cell(finding.question, style="bold"),
@@ -180,9 +182,9 @@ def _block(finding: Finding, texts: int) -> list[RenderableType]:
         _indented(f"{number(finding.value)} {interval}, {count_text(finding)}{scale}"),
         _indented(f"{finding.measure}: {finding.meaning}"),
     ]
-    if of_classes := classes_beside(finding):
+    if of_classes := classes_beside(finding, nouns):
         lines.append(_indented(of_classes))
-    aside = caveat(finding, texts)
+    aside = caveat(finding, texts, nouns)
     asides = [aside] if aside else []
     if finding.left_out:
         asides.append(f"left out: {counts(finding.left_out)}")

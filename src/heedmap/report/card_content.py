@@ -7,11 +7,10 @@ from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import SIGNS, AuditResult, Level, level_text, pooled
 from heedmap.experiments.rates import packaged_rates
 from heedmap.files.content_hash import tables_hash
-from heedmap.report.card import facts
+from heedmap.report.card import INTERVALS, facts
 from heedmap.report.wording import count_text, distinct_texts, few_texts, overview_number
 
 TITLE = "Should you heed the heat map?"
-INTERVALS = "[ ] 95 % interval over texts, of this one model"
 CITED = ("data", "texts", "classes", "model", "audited")  # facts that a reader of a slide needs
 DIGITS = 16  # of the tables' hash, which tell one audit from another
 
@@ -32,7 +31,8 @@ class CardContent:
     """What a card says, line by line.
 
     `sentence` is the bottom line with its sign, `details` are what was measured and how often the rule errs,
-    `facts` what was audited, by name. `source` names heedmap's version and the tables' hash.
+    `facts` what was audited, by name; `intervals` says what those of the numbers are. `source` names heedmap's
+    version and the tables' hash.
     """
 
     level: Level
@@ -40,13 +40,14 @@ class CardContent:
     details: list[str]
     questions: list[Question]
     facts: list[tuple[str, str]]
+    intervals: str
     source: str
 
 
 def card_content(audit: AuditResult) -> CardContent:
     """Return the content of an audit's card."""
     line = bottom_line(audit, audit.rates or packaged_rates())
-    caution = few_texts(distinct_texts(pooled(audit)))
+    caution = few_texts(distinct_texts(pooled(audit)), audit.nouns)
     return CardContent(
         line.level,
         f"{SIGNS[line.level]} {line.sentence}",
@@ -63,5 +64,6 @@ def card_content(audit: AuditResult) -> CardContent:
             if finding.level != "for comparison"
         ],
         [(name, value) for name, value in facts(audit) if name in CITED],
+        audit.nouns.reword(INTERVALS),
         f"heedmap {version('heedmap')}, tables sha256 {tables_hash(audit.tables)[:DIGITS]}",
     )

@@ -9,7 +9,6 @@ from heedmap.errors import InputError
 from heedmap.experiments.findings import COLOURS, AuditResult
 from heedmap.files.storage import encoded
 from heedmap.report.card_content import (
-    INTERVALS,
     TITLE,
     CardContent,
     Question,
@@ -81,7 +80,7 @@ def markdown(card: CardContent) -> str:
         ]
         paragraphs.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
     paragraphs.append("\n".join(f"* {name}: {_markdown(value)}" for name, value in card.facts))
-    paragraphs.append(f"*{_markdown(f'{card.source}. {INTERVALS}.')}*")
+    paragraphs.append(f"*{_markdown(f'{card.source}. {card.intervals}.')}*")
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -106,7 +105,7 @@ def latex(card: CardContent) -> str:
         rf"\noindent\textbf{{{tex(card.sentence)}}}",
         *(tex(detail) for detail in card.details),
         *([r"\noindent" + "\n".join(table)] if rows else []),
-        rf"\noindent{{\footnotesize {tex(f'{described}. {card.source}. {INTERVALS}.')}\par}}",
+        rf"\noindent{{\footnotesize {tex(f'{described}. {card.source}. {card.intervals}.')}\par}}",
     ]
     return "\n\n".join(paragraphs) + "\n"
 
@@ -138,7 +137,7 @@ def svg(card: CardContent) -> str:
         picture.rule()
     for name, value in card.facts:
         picture.paragraph(f"{name}: {value}", FACT, SOFT)
-    picture.paragraph(f"{card.source}. {INTERVALS}.", FACT, SOFT)
+    picture.paragraph(f"{card.source}. {card.intervals}.", FACT, SOFT)
     return picture.text()
 
 

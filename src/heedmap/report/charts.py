@@ -12,12 +12,14 @@ if it has a place of its own, that in `ys`. The page's scripts link these marks 
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from textwrap import wrap
 from typing import Any
 
 import altair as alt
 from altair.utils import schemapi
+
+from heedmap.nouns import TEXTS, Nouns
 
 # Readable on white and on black; the first two differ in every common kind of colour blindness.
 PALETTE = (
@@ -50,6 +52,47 @@ class Figure:
     spec: dict[str, Any]
     keys: list[Key] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+
+def reworded(figure: Figure, nouns: Nouns, names: Sequence[str]) -> Figure:
+    """Return a figure with these nouns for texts and words in all that stands around its data.
+
+    `names` are those of classes, which stay as they are.
+    """
+    if nouns == TEXTS:
+        return figure
+    return replace(
+        figure,
+        title=nouns.reword(figure.title, names),
+        n=nouns.reword(figure.n),
+        caption=nouns.reword(figure.caption, names),
+        keys=[replace(key, label=nouns.reword(key.label, names)) for key in figure.keys],
+        notes=[nouns.reword(note, names) for note in figure.notes],
+        spec=_retitled(figure.spec, nouns, names),
+    )
+
+
+def _retitled(part: Any, nouns: Nouns, names: Sequence[str]) -> Any:
+    """Return a part of a specification with other nouns in its titles; data stay as they are."""
+    if isinstance(part, list):
+        return [_retitled(entry, nouns, names) for entry in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: entry
+        if key in ("data", "datasets")
+        else _title_about(entry, nouns, names)
+        if key == "title"
+        else _retitled(entry, nouns, names)
+        for key, entry in part.items()
+    }
+
+
+def _title_about(title: Any, nouns: Nouns, names: Sequence[str]) -> Any:
+    if isinstance(title, str):
+        return nouns.reword(title, names)
+    lines = title if isinstance(title, list) else []
+    return [nouns.reword(line, names) for line in lines] or title
 
 
 class _Named(str):

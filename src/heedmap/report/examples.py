@@ -1,7 +1,7 @@
 """Choose the instances that the page shows by rule: the clearest cases for and against the map."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.rounding import number
 from heedmap.experiments.text_tables import answer_probabilities
 from heedmap.measures import LN2
+from heedmap.nouns import Nouns
 from heedmap.report.wording import column, shortened
 
 FEWEST = 3  # shown even if no rule applies
@@ -27,6 +28,12 @@ class Example:
     row: int
     title: str
     reason: str
+
+
+def reworded(example: Example, nouns: Nouns, names: Sequence[str]) -> Example:
+    """Return an example with these nouns for texts and words; `names` are those of classes, which stay."""
+    title, reason = (nouns.reword(part, names) for part in (example.title, example.reason))
+    return replace(example, title=title, reason=reason)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from heedmap.files.storage import write_atomically
+from heedmap.nouns import TEXTS, Nouns
 from heedmap.report.explained_window import Floats, Window
 from heedmap.report.inline_styles import InlineStyles, style_attribute
 from heedmap.report.templates import environment
@@ -39,7 +40,8 @@ class Explanation:
 
     `name` is that of the run or the model, `model` describes it and its map on trial. `unit` is what a token
     is. `epsilon` is the change (TVD) within which an answer counts as the same. `notes` say what was cut,
-    merged or unknown. There is one window, unless the text is longer than the model reads.
+    merged or unknown. There is one window, unless the text is longer than the model reads. `nouns` are what the
+    text and its words are called.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Explanation:
     epsilon: float
     notes: list[str]
     windows: list[Window]
+    nouns: Nouns = TEXTS
 
     @property
     def probabilities(self) -> Floats:
@@ -76,8 +79,8 @@ class Explanation:
     def __repr__(self) -> str:
         size = len(self.tokens)
         text = f"{self.text[:60]}…" if len(self.text) > 60 else self.text
-        share = self.probabilities.max()
-        return f"<Explanation of {text!r}: {self.answer} ({share:.3f}), {size} {self.unit}s>"
+        share, units = self.probabilities.max(), self.nouns.reword(f"{self.unit}s")
+        return f"<Explanation of {text!r}: {self.answer} ({share:.3f}), {size} {units}>"
 
     def __str__(self) -> str:
         file = io.StringIO()
@@ -104,7 +107,7 @@ class Explanation:
                 probability = probability_text(window.probabilities[likeliest])
                 title = f"Window {count} of {len(self.windows)}: {self.classes[likeliest]} {probability}"
                 parts.append(cell(title, style="bold"))
-            parts += ["", marked_text(window), "", token_table(window, self.unit), ""]
+            parts += ["", marked_text(window), "", token_table(window, self.unit, self.nouns), ""]
             parts += [cell(f"● {sentence}") for sentence in self._sentences(window)]
         return Group(*parts)
 
@@ -122,13 +125,17 @@ class Explanation:
             )
             for window in self.windows
         ]
-        template = environment().get_template("explanation.html")
+        template = environment(self.nouns).get_template("explanation.html")
         return template.render(
             explanation=self, classes=self._likeliest(), windows=windows, styled=styled
         )
 
     def _sentences(self, window: Window) -> list[str]:
-        return sentences(window, self.classes, self.unit, self.epsilon)
+        names = [*self.classes, *window.tokens]
+        return [
+            self.nouns.reword(sentence, names)
+            for sentence in sentences(window, self.classes, self.unit, self.epsilon)
+        ]
 
     def _likeliest(self) -> list[tuple[str, str]]:
         """Return the likeliest classes with their probabilities, and how many more classes there are."""
@@ -147,7 +154,7 @@ class Explanation:
         Raises:
             InputError: the file cannot be written.
         """
-        template = environment().get_template("explanation_page.html")
+        template = environment(self.nouns).get_template("explanation_page.html")
         styled = InlineStyles()
         body = Markup(self._html(styled))
         write_atomically(Path(path), template.render(name=self.name, body=body, styled=styled))

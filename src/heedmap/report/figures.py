@@ -6,7 +6,7 @@ from altair.utils.schemapi import debug_mode
 
 from heedmap.experiments.findings import AuditResult, pooled
 from heedmap.experiments.registry import registered
-from heedmap.report.charts import Figure
+from heedmap.report.charts import Figure, reworded
 from heedmap.report.drawn_texts import with_drawn_texts
 
 
@@ -20,7 +20,7 @@ def figures(audit: AuditResult) -> list[Figure]:
     # the whole specification of every figure.
     with debug_mode(False):
         return [
-            figure
+            reworded(figure, audit.nouns, audit.classes)
             for name, experiment in registered().items()
             if name in audit.tables
             for path in experiment.figures

@@ -18,7 +18,7 @@ from heedmap.report.anonymous import is_anonymous
 from heedmap.report.beside import PageBeside, pages_beside
 from heedmap.report.citation import citations
 from heedmap.report.drawn_texts import with_drawn_texts
-from heedmap.report.examples import Example, choose_examples
+from heedmap.report.examples import Example, choose_examples, reworded
 from heedmap.report.figures import figures
 from heedmap.report.heatmaps import instance
 from heedmap.report.inline_styles import InlineStyles
@@ -63,8 +63,11 @@ def pages(audit: AuditResult, name: str = "") -> Iterator[tuple[str, str]]:
     `name`: that of the report's file, by which the others are named; without it there are none.
     """
     drawn = with_drawn_texts(audit)
-    examples = choose_examples(drawn.tables, audit.classes, derived(audit))
-    packed = packed_pages(drawn.tables, audit.classes, examples, reason(drawn))
+    examples = [
+        reworded(example, audit.nouns, audit.classes)
+        for example in choose_examples(drawn.tables, audit.classes, derived(audit))
+    ]
+    packed = packed_pages(drawn.tables, audit.classes, examples, audit.nouns.reword(reason(drawn)))
     texts = next(packed)
     others = pages_beside(texts.total - len(texts.rows), MOST, name)
     total = audit.tables["instances"].num_rows
@@ -88,7 +91,7 @@ def _report(
     line = None if audit.rates is None else bottom_line(audit, rates)
     places = shown_rows(drawn.tables["instances"], texts.rows)
     return (
-        environment()
+        environment(audit.nouns)
         .get_template("page.html")
         .render(
             name=str(audit.about.get("name", "")),
@@ -99,7 +102,7 @@ def _report(
             left_out=left_out(audit),
             verdicts=verdicts(whole),
             signs=SIGNS,
-            few=few_texts(distinct_texts(whole)),
+            few=few_texts(distinct_texts(whole), audit.nouns),
             line=line,
             said=None if line is None else replace(line, instead="").sentence,
             rests_on=[]
@@ -170,12 +173,17 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
         facts.append(("training", f"{epochs}, seed {settings.train.seed}"))
     facts.append(("audited", audited_text(audit)))
     budget = budget_of(audit)
-    facts += [] if budget is None or not budget.more_time else [("more time", budget.more_time)]
+    facts += (
+        []
+        if budget is None or not budget.more_time
+        else [("more time", audit.nouns.reword(budget.more_time))]
+    )
     if repeats := repeats_text(audit):
         facts.append(("repeated", repeats))
     if vectors := vectors_text(audit):
         facts.append(("word vectors", vectors))
-    facts += [("not asked", text) for text in [not_asked_text(audit.about)] if text]
+    unasked = audit.nouns.reword(not_asked_text(audit.about))
+    facts += [("not asked", text) for text in [unasked] if text]
     facts += [("note", note) for note in note_texts(audit.about)]
     unknown = audit.about.get("unknown_share")
     if isinstance(unknown, int | float):

@@ -14,7 +14,7 @@ from heedmap.report.text_data import PackedTexts
 def texts_page(audit: AuditResult, texts: PackedTexts, beside: PageBeside, report: str) -> str:
     """Render one of the pages. `report`: the name of the report's file, in the folder above."""
     return (
-        environment()
+        environment(audit.nouns)
         .get_template("texts.html")
         .render(
             name=str(audit.about.get("name", "")),

@@ -112,7 +112,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
                     bottom,
                     round(top - bottom, 2),
                     level,
-                    words,
+                    audit.nouns.reword(words),
                     _span(edge, upper_edge, signed_percent if f.relative else number),
                     SIGNS[level],
                 )
@@ -134,10 +134,13 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         width=round(end - start, 2),
         goes_on=_goes_on(ends, low, high),
         zones=zones,
-        scale=scale_text(f),
-        caveat=caveat(f, texts),
+        scale=scale_text(f, audit.nouns),
+        caveat=caveat(f, texts, audit.nouns),
         left_out=counts(f.left_out),
-        by_class=[(name, class_finding.words) for name, class_finding in f.by_class.items()],
+        by_class=[
+            (name, audit.nouns.reword(class_finding.words))
+            for name, class_finding in f.by_class.items()
+        ],
     )
 
 

@@ -14,6 +14,7 @@ from heedmap.experiments.questions.alternatives import READ_OUTS, signed_map
 from heedmap.experiments.registry import HeatMap
 from heedmap.experiments.rounding import number
 from heedmap.measures import LN2
+from heedmap.nouns import TEXTS, Nouns
 from heedmap.report.explained_window import Floats, Window
 from heedmap.report.heatmaps import Row, shaded
 from heedmap.report.wording import plural
@@ -134,11 +135,11 @@ def marked_text(window: Window) -> Text:
     return Text(" ").join(words)
 
 
-def token_table(window: Window, unit: str) -> RenderableType:
+def token_table(window: Window, unit: str, nouns: Nouns = TEXTS) -> RenderableType:
     """Return the numbers per token with bars; a narrow terminal gets each number on a line of its own."""
     table = Table(box=None, pad_edge=False, padding=(0, 1), caption_justify="left")
     table.add_column("#", justify="right", style="dim", no_wrap=True)
-    table.add_column(unit, no_wrap=True, overflow="ellipsis", max_width=14)
+    table.add_column(nouns.reword(unit), no_wrap=True, overflow="ellipsis", max_width=14)
     other_weights = None if window.adversary is None else window.adversary.weights
     largest_weight = max(
         window.attention.max(), 0.0 if other_weights is None else other_weights.max()
@@ -167,7 +168,9 @@ def token_table(window: Window, unit: str) -> RenderableType:
         keys.append("?: holds an unknown word" if unit == "sentence" else "?: unknown word")
     if unlisted := len(window.tokens) - len(positions):
         keys.append(f"{unlisted} {unit}s that stand out in no column are not listed")
-    return Group(Either(table, narrow, TABLE), *(cell(key, style="dim") for key in keys))
+    return Group(
+        Either(table, narrow, TABLE), *(cell(nouns.reword(key), style="dim") for key in keys)
+    )
 
 
 def _most_telling(columns: list[Floats]) -> list[int]:

@@ -18,6 +18,7 @@ from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.results import LEAST_ROOM
 from heedmap.experiments.rounding import number, told_apart
+from heedmap.nouns import TEXTS, Nouns
 from heedmap.settings import ArraysSettings, AuditSettings, RunSettings, TransformerSettings
 
 LISTED = 12  # classes that are listed; of more, the first ones
@@ -53,7 +54,7 @@ def count_text(finding: Finding) -> str:
     return f"n = {finding.n:,}{different}"
 
 
-def scale_text(finding: Finding) -> str | None:
+def scale_text(finding: Finding, nouns: Nouns = TEXTS) -> str | None:
     """Say what chance and the best order of these weights reach; None if that is not known."""
     if (relative := finding.relative) is None:
         return None
@@ -72,10 +73,10 @@ def scale_text(finding: Finding) -> str | None:
         )
     if finding.of_median:
         reached += " The share is the mean over the texts, not the share of these medians."
-    return reached
+    return nouns.reword(reached)
 
 
-def classes_beside(finding: Finding) -> str | None:
+def classes_beside(finding: Finding, nouns: Nouns = TEXTS) -> str | None:
     """List each predicted class's number beside its own chance; None if no class has a chance.
 
     Of more than LISTED classes, list the first ones and count the rest.
@@ -83,21 +84,21 @@ def classes_beside(finding: Finding) -> str | None:
     if not any(class_finding.compared for class_finding in finding.by_class.values()):
         return None
     numbers = [
-        f"{shortened(name)} {class_finding.words}"
+        f"{shortened(name)} {nouns.reword(class_finding.words)}"
         for name, class_finding in finding.by_class.items()
     ]
     rest = [f"{len(numbers) - LISTED} more"] if len(numbers) > LISTED else []
     return f"by predicted class: {'; '.join([*numbers[:LISTED], *rest])}"
 
 
-def caveat(finding: Finding, audited: int) -> str | None:
+def caveat(finding: Finding, audited: int, nouns: Nouns = TEXTS) -> str | None:
     """Say why there is no interval, or that this number is of few texts though many were `audited`."""
     # If the audit itself has few texts, the head of the card says so once for all numbers.
-    caution = few_texts(finding.distinct) if few_texts(audited) is None else None
+    caution = few_texts(finding.distinct, nouns) if few_texts(audited) is None else None
     return finding.no_interval or caution
 
 
-def few_texts(n: int) -> str | None:
+def few_texts(n: int, nouns: Nouns = TEXTS) -> str | None:
     r"""Say what so few different texts can show; None if there are FEW or more.
 
     >>> few_texts(4)
@@ -110,13 +111,13 @@ def few_texts(n: int) -> str | None:
         return None
     texts = "only " + plural(n, "different text")
     if n < FEWEST["mean"]:
-        return (
+        return nouns.reword(
             f"{texts}: with fewer than {FEWEST['mean']}, no mean has an interval, so the map cannot be "
             "judged"
         )
     low, _ = of_share(np.ones(n))
     bottom, top = of_share((np.arange(n) % 2).astype(np.float64))
-    return (
+    return nouns.reword(
         f"{texts}: what is true of all of them is certain for only {low:.0%} of similar texts; a share near "
         f"50% is known to within ±{50 * (top - bottom):.0f} points, so smaller differences do not count"
     )
@@ -158,7 +159,7 @@ def repeats_text(audit: AuditResult) -> str | None:
         counts = ", ".join(f"{n:,} in {name}" for name, n in also_in.items() if n)
         total = audit.about.get("test_texts", instances.num_rows)
         parts.append(f"of the {total:,} test texts, some are in other splits too: {counts} (kept)")
-    return "; ".join(parts) or None
+    return audit.nouns.reword("; ".join(parts)) or None
 
 
 def model_text(audit: AuditResult) -> str:
@@ -272,7 +273,7 @@ def classes_text(audit: AuditResult) -> str:
     unlisted, empty = max(len(names) - LISTED, 0), len(audit.classes) - len(names)
     total = f"{len(audit.classes)}: " if unlisted or empty else ""
     rest = f" and {unlisted} more" if unlisted else ""
-    without = f"; {empty} without a text" if empty else ""
+    without = f"; {empty} {audit.nouns.reword('without a text')}" if empty else ""
     return f"{total}{', '.join(names[:LISTED])}{rest}{splits}{without}"
 
 
@@ -286,8 +287,8 @@ def audited_text(audit: AuditResult) -> str:
     if (budget := budget_of(audit)) is not None:
         texts = f"{audited:,} of {total:,} test texts, {budget.drawn_until}"
     if windows := audit.about.get("windows"):
-        return f"{texts}, in {windows:,} windows; the numbers of a text are means over its windows"
-    return texts
+        texts += f", in {windows:,} windows; the numbers of a text are means over its windows"
+    return audit.nouns.reword(texts)
 
 
 def vectors_text(audit: AuditResult) -> str | None:
@@ -314,7 +315,8 @@ def weights_kept(audit: AuditResult, short: bool = False) -> str | None:
     if not isinstance(counts, Mapping) or (short and counts["kept"] == counts["searched"]):
         return None
     choice = "" if counts["kept"] == counts["searched"] else ", the shortest"
-    return f"kept for {counts['kept']:,} of {counts['searched']:,} searched texts{choice}"
+    said = f"kept for {counts['kept']:,} of {counts['searched']:,} searched texts{choice}"
+    return audit.nouns.reword(said)
 
 
 def epsilon(audit: AuditResult) -> float:

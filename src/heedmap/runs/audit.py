@@ -206,7 +206,9 @@ def _answer(
         remark(caveat)
     if notes := [*run.corpus.notes, *note_texts(facts), *drift_notes, *caveats]:
         facts["notes"] = notes
-    findings = make_findings(tables, evidence.settings, run.model.classes, settings.model, rates)
+    findings = make_findings(
+        tables, evidence.settings, run.model.classes, settings.model, rates, settings.nouns
+    )
     facts = {"name": run.name, **facts}
     audited = replace(run, settings=settings)  # what it explains, it explains as it was audited
     return Audit(
@@ -252,7 +254,7 @@ def open_audit(folder: str | Path) -> Audit:
     assert settings.audit is not None
     rates = stored.rates or packaged_rates()
     findings = make_findings(
-        stored.tables, settings.audit, description.classes, settings.model, rates
+        stored.tables, settings.audit, description.classes, settings.model, rates, settings.nouns
     )
     facts = {"name": Path(folder).name, **description.about}
     return Audit(settings, description.classes, stored.tables, findings, facts, rates)

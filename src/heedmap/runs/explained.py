@@ -126,6 +126,7 @@ def _explained(
         epsilon=audit.epsilon,
         notes=[*notes, *unknown_notes],
         windows=_windows(evidence, unknown),
+        nouns=settings.nouns,
     )
 
 

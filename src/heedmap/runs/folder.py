@@ -8,6 +8,7 @@
       retrained/         further models, trained to be compared with this one
       dynamics/          what was recorded while the model was trained
       texts/             the texts, where they came from memory
+      arrays/            the arrays, of a run of arrays
       extra/             other packages' files about this model
 
 Files are listed, then written atomically, and everything after the tables is a function of the tables. During
@@ -54,6 +55,7 @@ RUN_FILES = (
     DYNAMICS,
     "extra",
     "texts",
+    "arrays",
     "training.json",
     "vocabulary.json",
     CHECKPOINT,
@@ -67,8 +69,8 @@ class RunFolder:
     `checkpoint` is the file of an unfinished training, `model` the folder of a transformer fine-tuned here,
     `tables` the folder of the audit's tables, `report_without_texts` a report to forward, `retrained` the
     folder of further models to compare with it, `dynamics` that of what was recorded while the model was
-    trained, `texts` that of texts from memory, `extra` a folder for code that builds on runs. `manifest` lists
-    the files.
+    trained, `texts` that of texts from memory, `arrays` that of a run of arrays, `extra` a folder for code that
+    builds on runs. `manifest` lists the files.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -84,6 +86,7 @@ class RunFolder:
         self.retrained = self.path / "retrained"
         self.dynamics = self.path / DYNAMICS
         self.texts = self.path / "texts"
+        self.arrays = self.path / "arrays"
         self.findings = self.path / "findings.json"
         self.report = self.path / "report.html"
         self.report_without_texts = self.path / "report-without-texts.html"

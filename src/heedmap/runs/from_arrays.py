@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedmap.data.array_files import read_arrays
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.foreign_arrays import as_numpy, each
 from heedmap.errors import InputError, KindError
-from heedmap.files.identity import weights_hash
 from heedmap.files.naming import kind_of
 from heedmap.models.arrays import ArraysModel, Predict, Reader
+from heedmap.nouns import INSTANCES
 from heedmap.runs.array_instances import (
     TOLERANCE,
     Instances,
@@ -24,6 +26,8 @@ from heedmap.runs.array_instances import (
     probabilities_of,
 )
 from heedmap.runs.run import Run
+from heedmap.runs.run_paths import Out
+from heedmap.runs.stored_arrays import arrays_hash, keep_run
 from heedmap.settings import ArraysSettings, DataSettings, RunSettings
 
 SOURCE = "arrays in memory"
@@ -43,6 +47,8 @@ def from_arrays(
     predictions: Any = None,
     predict: Predict | None = None,
     source: str = SOURCE,
+    out: Out | None = None,
+    overwrite: bool = False,
 ) -> Run:
     """Make a run of the attention of any model, from arrays, for `heedmap.audit`.
 
@@ -77,6 +83,9 @@ def from_arrays(
             probabilities (B, C) and their weights, as in `attention`. With it, questions are asked that read
             changed input again.
         source: what reports call the data.
+        out: a run folder to keep the arrays and the audit in. The function `predict` is not kept: to audit on,
+            make the run again.
+        overwrite: replace a different run in `out` instead of refusing.
 
     Raises:
         InputError: what was expected and what came, with the instance; predictions that the arrays do not give.
@@ -113,9 +122,10 @@ def from_arrays(
         [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
         for arrays in (instances.attention, instances.relevance, [instances.bias])
     )
-    learned = {str(i): tensor for i, tensor in enumerate([offset, *weights, *relevance])}
     settings = ArraysSettings(
-        rows=instances.rows, reading=predict is not None, weights=weights_hash(learned)
+        rows=instances.rows,
+        reading=predict is not None,
+        weights=arrays_hash(offset, weights, relevance),
     )
     model = ArraysModel(settings, names, weights, relevance, offset, reader)
     split = Split(
@@ -124,13 +134,28 @@ def from_arrays(
         _labels(labels, names, count)[numbers],
         numbers=np.arange(len(numbers)),
     )
-    data = DataSettings.of(source=source, training=False)
+    data = DataSettings.of(source=source, training=False, nouns=INSTANCES)
     empty = count - len(numbers)
     left_out = {"no items": empty} if empty else {}
     corpus = Corpus("arrays", names, {"test": split}, data, left_out, notes=notes)
     run_settings = RunSettings(fingerprint=corpus.fingerprint(), data=data, model=settings)
     facts: dict[str, object] = {} if difference is None else {"prediction_difference": difference}
-    return Run(run_settings, corpus, model, facts=facts)
+    run = Run(run_settings, corpus, model, facts=facts)
+    return run if out is None else keep_run(run, out, overwrite)
+
+
+def from_array_files(folder: str | Path, out: Out | None = None, overwrite: bool = False) -> Run:
+    """Make a run of the arrays in a folder's files (`heedmap audit --arrays`); see `data/array_files`.
+
+    Raises:
+        InputError: as `read_arrays` and `from_arrays`; the line names the folder.
+    """
+    arrays = read_arrays(Path(folder))
+    try:
+        run = from_arrays(**arrays, source=str(folder))
+    except InputError as error:
+        raise InputError(f"{folder}: {error}") from error
+    return run if out is None else keep_run(run, out, overwrite)
 
 
 def _class_names(classes: Sequence[str] | None, count: int) -> list[str]:

@@ -17,6 +17,7 @@ from heedmap.runs.occupancy import holds_another, relocate
 from heedmap.runs.run import Run
 from heedmap.runs.run_paths import Out
 from heedmap.runs.saving import fine_tuned_run, own_run
+from heedmap.runs.stored_arrays import open_arrays
 from heedmap.runs.stored_models import (
     another_model,
     attention_model,
@@ -29,6 +30,7 @@ from heedmap.runs.stored_models import (
 from heedmap.settings import (
     RAW_TEXTS,
     UNLIMITED_WORDS,
+    ArraysSettings,
     DataSettings,
     RunSettings,
     TransformerSettings,
@@ -55,7 +57,10 @@ def open_run(folder: str | Path, *, variant: str | None = None, device: str | No
     """
     run_folder = RunFolder(folder)
     settings = run_folder.settings(moved=True)
-    if not isinstance(settings.model, TransformerSettings):
+    if isinstance(settings.model, ArraysSettings):
+        check_on_cpu(device)
+        run = open_arrays(run_folder, settings)
+    elif not isinstance(settings.model, TransformerSettings):
         check_on_cpu(device)
         run = open_own(run_folder, settings)
     elif settings.train is not None:

@@ -10,6 +10,7 @@ from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.model_files import write_dynamics, write_model, write_training
 from heedmap.runs.run import Run
+from heedmap.runs.stored_arrays import write_arrays
 from heedmap.runs.stored_models import model_identity, weights_of
 from heedmap.settings import ArraysSettings, RunSettings, TransformerSettings
 from heedmap.training.fit import Trained
@@ -64,11 +65,6 @@ def save_run(run: Run, folder: RunFolder) -> Run:
     Raises:
         InputError: the folder cannot be written, or an attention model was not trained here.
     """
-    if isinstance(run.settings.model, ArraysSettings):
-        raise InputError(
-            f"{folder.path}: a run of arrays is not kept in a folder; save the report (.html), or export the "
-            "tables"
-        )
     if isinstance(run.model, AttentionClassifier) and run.training is None:
         raise InputError(
             f"{folder.path}: expected a model that heedmap trained, got one from elsewhere, which has no run "
@@ -82,7 +78,9 @@ def save_run(run: Run, folder: RunFolder) -> Run:
         weights = weights_of(run.model, run.settings)
         identity = model_identity(run.settings, weights, run.model.classes)
         write_training(folder, run.training, identity)
-    if not isinstance(run.settings.model, TransformerSettings):
+    if isinstance(run.settings.model, ArraysSettings):
+        write_arrays(folder, run)
+    elif not isinstance(run.settings.model, TransformerSettings):
         assert isinstance(run.model, AttentionClassifier)
         words, classes = run.model.vocabulary.words, run.model.classes
         write_model(folder, words, classes, run.model.state_dict())

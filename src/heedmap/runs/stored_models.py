@@ -12,7 +12,7 @@ from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.model_files import check_model, damaged, is_trained, read_model, read_training
-from heedmap.settings import RunSettings, TransformerSettings
+from heedmap.settings import ArraysSettings, RunSettings, TransformerSettings
 from heedmap.training.fit import Trained
 from heedmap.training.initialisation import build_model
 
@@ -28,6 +28,10 @@ def model_in(folder: RunFolder, device: str | None = None) -> tuple[RunSettings,
     """
     settings = folder.settings(moved=True)
     model: Model
+    if isinstance(settings.model, ArraysSettings):
+        raise InputError(
+            f"{folder.path}: expected a run of a model that reads texts, got arrays; call their model itself"
+        )
     if not isinstance(settings.model, TransformerSettings):
         check_on_cpu(device)
         model, _ = attention_model(folder, settings)
@@ -162,7 +166,7 @@ def weights_in(folder: RunFolder, settings: RunSettings) -> str | None:
     Raises:
         InputError: it is damaged.
     """
-    if isinstance(settings.model, TransformerSettings):
+    if isinstance(settings.model, TransformerSettings | ArraysSettings):
         return settings.model.weights
     if not is_trained(folder, settings):
         return None

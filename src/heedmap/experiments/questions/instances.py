@@ -27,6 +27,8 @@ from heedmap.models.trace import Trace
 
 NO_LABELS = "cannot be told: the texts have no labels"
 ONE_CLASS = "one class only among the audited texts: nothing to compare with"
+# How these begin, whatever the texts are called.
+_UNLABELLED, _UNIFORM = "cannot be told", "one class only"
 
 WORDS: dict[str, Any] = {
     "key": "skill",
@@ -153,7 +155,17 @@ def _skill(results: Results) -> list[Finding]:
 
 def is_doubtful(skill: Finding) -> bool:
     """Return whether the model may predict no better than its commonest class; False without labels."""
-    return skill.reading == ONE_CLASS or WEAK in skill.reading
+    return is_of_one_class(skill) or WEAK in skill.reading
+
+
+def is_of_one_class(skill: Finding) -> bool:
+    """Return whether all audited texts have the same label."""
+    return skill.reading.startswith(_UNIFORM)
+
+
+def is_unlabelled(skill: Finding) -> bool:
+    """Return whether the labels are not known."""
+    return skill.reading.startswith(_UNLABELLED)
 
 
 def _untold(count: int) -> Finding:
