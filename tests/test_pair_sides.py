@@ -10,6 +10,7 @@ from heedmap.data.in_memory import source_of
 from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.pair_sides import audited_sides
 from heedmap.data.texts import Pair, TwoTexts
+from heedmap.nouns import PAIRS
 from heedmap.settings import DataSettings
 
 ROWS = [("A man  sleeps.", "He rests!", "yes"), ("Two dogs run.", "They sit.", "no")] * 4
@@ -111,3 +112,11 @@ def test_pairs_to_fine_tune_on_are_read_again_as_they_are_written():
     assert "".join(pair.query) == "He rests!"
     assert "".join(pair).startswith("A man")
     assert np.array_equal(raw.splits["test"].labels, corpus.splits["test"].labels)
+
+
+def test_pairs_are_called_pairs_where_both_texts_are_audited_and_texts_have_the_settings_they_had():
+    both = corpus_of(["a", "b", "label"], text="a", query="b", side="both").settings
+    assert both.nouns == PAIRS
+    assert {"side", "first", "nouns"} <= both.model_dump().keys()
+    single = DataSettings(source="reviews").model_dump()
+    assert not {"side", "first", "nouns"} & single.keys()

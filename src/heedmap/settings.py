@@ -103,6 +103,9 @@ class Settings(BaseModel):
         ]
 
 
+_OF_TEXTS = (("nouns", None), ("side", "text"), ("first", None))
+
+
 class DataSettings(Settings):
     """Where the texts come from and how they become tokens.
 
@@ -188,10 +191,10 @@ class DataSettings(Settings):
     nouns: Nouns | None = None
 
     @model_serializer(mode="wrap")
-    def _leave_out_no_nouns(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write no nouns for texts of words, so that the hashes of their settings stay what they were."""
+    def _leave_out_of_other_kinds(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write nothing of pairs and nouns for texts of words, so that the hashes of their settings stay."""
         values: dict[str, Any] = serialize(self)
-        return {name: value for name, value in values.items() if (name, value) != ("nouns", None)}
+        return {name: x for name, x in values.items() if (name, x) not in _OF_TEXTS}
 
     @field_validator("source")
     @classmethod

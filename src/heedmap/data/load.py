@@ -20,6 +20,7 @@ from heedmap.data.tokens import pieces, spaced
 from heedmap.errors import InputError
 from heedmap.files.memory import return_freed_memory
 from heedmap.keywords import split, takes
+from heedmap.nouns import PAIRS
 from heedmap.settings import TOKENS, DataSettings
 from heedmap.terminal.progress import working
 
@@ -99,7 +100,8 @@ def _read_corpus(
         texts = read_labelled(settings, in_memory)
     if settings.dataset is None or settings.source in EMBEDDED:
         texts = _without_missing(texts, settings.classes or outputs)
-    settings = settings.model_copy(update=dict(texts.columns))
+    both = {"nouns": PAIRS} if settings.side == "both" else {}
+    settings = settings.model_copy(update={**texts.columns, **both})
     if settings.training:
         return to_train(texts, settings)
     return to_audit(texts, settings, outputs)
