@@ -1,5 +1,7 @@
 """Tiny random classifiers of pairs of several architectures, and their tokenizer with pairs' separators."""
 
+import json
+
 import torch
 from tiny_transformers import tiny_model, tiny_tokenizer
 from tokenizers import processors
@@ -57,3 +59,13 @@ def plainly(architecture, first, second, **options):
     inputs = {name: encoding[name] for name in tokenizer.model_input_names if name in encoding}
     with torch.no_grad():
         return encoding, model(**inputs, **options)
+
+
+def save_pair_model(folder, architecture="bert", classes=2, **config):
+    """Save a tiny model of pairs; `config` is written into its config.json."""
+    model = tiny_model(architecture, classes)
+    model.save_pretrained(folder)
+    pair_tokenizer(architecture).save_pretrained(folder)
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
+    return folder

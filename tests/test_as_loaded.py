@@ -24,7 +24,7 @@ from heedmap.data.corpus import Split
 from heedmap.data.texts import exchanged, shortened
 from heedmap.data.tokens import pieces
 from heedmap.huggingface.inputs import truncated
-from heedmap.huggingface.loading import load_classifier
+from heedmap.huggingface.loading import labels_of, load_classifier
 from heedmap.huggingface.opening import fitted_text, open_classifier
 from heedmap.huggingface.sample_texts import SENTENCES, sample_texts, thresholds
 from heedmap.huggingface.verification import verify
@@ -175,15 +175,6 @@ def test_attention_that_changes_with_the_length_is_refused(tmp_path):
         ({"problem_type": "regression"}, "amounts"),
         ({"problem_type": "ranking"}, "got 'ranking'"),
         ({"function_to_apply": "none"}, "amounts"),
-        ({"function_to_apply": "sigmoid"}, "several labels"),
-        (
-            {"task_specific_params": {"text-classification": {"function_to_apply": "sigmoid"}}},
-            "several",
-        ),
-        (
-            {"sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Sigmoid"}},
-            "several",
-        ),
         ({"quantization_config": {"quant_method": "gptq"}}, "quantised by gptq"),
         ({"architectures": ["GPT2ForTokenClassification"]}, "to each token"),
         ({"n_head": 3}, "divisible"),
@@ -197,6 +188,22 @@ def test_what_a_configuration_says_is_the_reason(gpt2, tmp_path, values, said):
     text = refusal(folder)
     assert said in text
     assert "damaged" not in text
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"problem_type": "multi_label_classification"},
+        {"function_to_apply": "sigmoid"},
+        {"task_specific_params": {"text-classification": {"function_to_apply": "sigmoid"}}},
+        {"sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Sigmoid"}},
+    ],
+)
+def test_what_a_configuration_says_of_several_labels_is_found(gpt2, tmp_path, values):
+    folder = shutil.copytree(gpt2, tmp_path / "model")
+    assert labels_of(folder) is None
+    change(folder, **values)
+    assert len(labels_of(folder)) > 1
 
 
 def test_cross_encoders_of_several_classes_are_classifiers(gpt2, tmp_path):

@@ -26,7 +26,7 @@ from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
 from heedmap.huggingface.inputs import encode
 from heedmap.huggingface.limits import UNLIMITED, longest
-from heedmap.huggingface.loading import load_classifier, load_for_training
+from heedmap.huggingface.loading import load_classifier, load_for_training, outputs_of
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.refusals import first_line
 from heedmap.huggingface.verification import verify
@@ -107,15 +107,19 @@ def test_an_architecture_without_classification(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change_to", "said"),
+    ("change_to", "said", "load"),
     [
-        ({"id2label": {"0": "score"}, "label2id": {"score": 0}}, "it has 1 name (id2label)"),
-        ({"problem_type": "multi_label_classification"}, "several labels"),
+        (
+            {"id2label": {"0": "score"}, "label2id": {"score": 0}},
+            "it has 1 name (id2label)",
+            load_classifier,
+        ),
+        ({"problem_type": "multi_label_classification"}, "several at once", outputs_of),
     ],
 )
-def test_heads_that_are_no_classifiers(folder, change_to, said):
+def test_heads_that_are_no_classifiers(folder, change_to, said, load):
     change(folder, **change_to)
-    assert said in refusal(folder)
+    assert said in refusal(folder, load)
 
 
 @pytest.mark.parametrize(

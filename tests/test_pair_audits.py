@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 import torch
-from pair_transformers import pair_tokenizer
+from pair_transformers import pair_tokenizer, save_pair_model
 from tiny_transformers import tiny_model
 from wording import refused, stopped, warned
 
 import heedmap as hm
 from heedmap.huggingface.loading import load_classifier, outputs_of
-from heedmap.huggingface.one_output import two_logits
+from heedmap.huggingface.one_output import answer_with_two
 
 FEW = {"permutations": 3, "instances": 8}
 CLASSES = ["class0", "class1"]
@@ -33,19 +33,9 @@ def write_pairs(path, labels=("not relevant", "relevant")):
     return path
 
 
-def save(folder, architecture="bert", classes=2, **config):
-    """Save a tiny model of pairs; `config` is written into its config.json."""
-    model = tiny_model(architecture, classes)
-    model.save_pretrained(folder)
-    pair_tokenizer(architecture).save_pretrained(folder)
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
-    return folder
-
-
 def cross_encoder(folder):
     """Save a tiny cross-encoder with one output."""
-    return save(
+    return save_pair_model(
         folder,
         classes=1,
         id2label={"0": "LABEL_0"},
@@ -55,19 +45,21 @@ def cross_encoder(folder):
 
 def test_a_cross_encoder_with_one_output_has_the_logits_of_no_and_yes(tmp_path):
     folder = cross_encoder(tmp_path / "model")
-    assert outputs_of(folder) == ["not relevant", "relevant"]
+    classes, output = outputs_of(folder)
+    assert classes == ["not relevant", "relevant"]
     model, tokenizer = load_classifier(folder)
+    answer_with_two(model, output)
     encoding = tokenizer("the plot", "a great film", return_tensors="pt")
     plain = tiny_model("bert", 1)
     with torch.no_grad():
         z = plain(**encoding).logits
         logits = model(**encoding).logits
-    assert torch.allclose(logits, two_logits(z), atol=1e-5)
+    assert torch.allclose(logits, torch.cat([torch.zeros_like(z), z], -1), atol=1e-5)
     assert torch.allclose(logits.softmax(-1)[:, 1:], z.sigmoid(), atol=1e-6)
 
 
 def test_one_output_of_anything_else_is_still_an_amount(tmp_path):
-    save(tmp_path / "model", classes=1, id2label={"0": "LABEL_0"})
+    save_pair_model(tmp_path / "model", classes=1, id2label={"0": "LABEL_0"})
     with refused("two or more classes", "model", "a regression"):
         outputs_of(tmp_path / "model")
 
@@ -93,7 +85,7 @@ def test_a_run_of_pairs_is_read_as_the_data_says(tmp_path, side):
 
 
 def test_a_list_of_texts_has_its_queries_beside_it(tmp_path):
-    folder = save(tmp_path / "model")
+    folder = save_pair_model(tmp_path / "model")
     given = {"queries": ["bad", "great film"], "labels": CLASSES}
     run = hm.open_model(folder, ["a film", "the plot"], **given)
     assert [
@@ -117,13 +109,13 @@ def test_a_model_alone_explains_a_pair(tmp_path):
 
 
 def test_a_model_of_pairs_on_single_texts_says_which_option_is_missing(tmp_path):
-    folder = save(tmp_path / "model", id2label={"0": "entailment", "1": "contradiction"})
+    folder = save_pair_model(tmp_path / "model", id2label={"0": "entailment", "1": "contradiction"})
     with warned("pairs of texts", "--query-column"):
         hm.open_model(folder, ["a film", "the plot"], labels=["entailment", "contradiction"])
 
 
 def test_windows_of_both_texts_of_a_pair_are_refused(tmp_path):
-    folder = save(tmp_path / "model")
+    folder = save_pair_model(tmp_path / "model")
     texts, queries = ["the film " * 20, "a plot"], ["bad", "great film"]
     given = {"queries": queries, "labels": CLASSES, "long_texts": "windows"}
     with refused("--long-texts windows", "--side text"):
@@ -167,7 +159,7 @@ def test_pairs_go_through_the_whole_audit(heedmap, tmp_path, side):
 
 @pytest.mark.slow
 def test_a_model_fine_tuned_on_pairs_is_audited_on_pairs(heedmap, tmp_path):
-    save(tmp_path / "base", classes=2)
+    save_pair_model(tmp_path / "base", classes=2)
     rng = np.random.default_rng(0)
     words = np.array(["a", "film", "plot", "the", "is"])
     rows = [

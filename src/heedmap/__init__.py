@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from heedmap.runs.open import open_model, open_run
     from heedmap.runs.run import Run
     from heedmap.runs.train import fine_tune, train
+    from heedmap.sweeps.labels import audit_labels
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,7 @@ _register(_jain_wallace)
 _HOMES = {
     "Audit": "runs.audited",
     "audit": "runs.audit",
+    "audit_labels": "sweeps.labels",
     "calibrate": "calibration.calibrate",
     "compare": "comparisons.compare",
     "check": "runs.check",
@@ -70,6 +72,7 @@ __all__ = [
     "Run",
     "Split",
     "audit",
+    "audit_labels",
     "calibrate",
     "check",
     "check_adversary",

@@ -103,14 +103,16 @@ class Settings(BaseModel):
         ]
 
 
-_OF_TEXTS = (("nouns", None), ("side", "text"), ("first", None))
+_OF_TEXTS = (("nouns", None), ("side", "text"), ("first", None), ("labels_read", True))
+_OF_CLASSES = (("output", None), ("threshold", 0.5))
 
 
 class DataSettings(Settings):
     """Where the texts come from and how they become tokens.
 
     `raw`: tokens keep their case and the white space before them, so that joined they are the text, as a
-    transformer's tokenizer expects. Without `training` only test texts are read: the test split, or all texts.
+    transformer's tokenizer expects. Without `labels_read` the labels of the data are left aside. Without
+    `training` only test texts are read: the test split, or all texts.
     `classes`: the data's labels for a model's outputs, in the outputs' order. `query`: the column of a
     question or hypothesis about `text`; `side` and `first` are a transformer's, which reads both texts as one
     sequence. `dataset`: a paper's data set, with its columns, labels and filters;
@@ -185,6 +187,7 @@ class DataSettings(Settings):
     seed: Seed = option("Seed of the split, the weights and the experiments.", 0)
     raw: bool = False
     training: bool = True
+    labels_read: bool = True
     classes: tuple[str, ...] | None = option(
         "Labels of the data for a --model's outputs, in the order of the outputs: no,yes.", None
     )
@@ -192,7 +195,7 @@ class DataSettings(Settings):
 
     @model_serializer(mode="wrap")
     def _leave_out_of_other_kinds(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write nothing of pairs and nouns for texts of words, so that the hashes of their settings stay."""
+        """Write nothing of pairs and nouns for labelled texts of words, so that the hashes of these stay."""
         values: dict[str, Any] = serialize(self)
         return {name: x for name, x in values.items() if (name, x) not in _OF_TEXTS}
 
@@ -311,12 +314,24 @@ class TransformerSettings(Settings):
     long_texts: Literal["cut", "windows"] = option(
         "Cut texts that are longer than the model reads, or read them in windows.", "cut"
     )
+    output: str | None = option(
+        "Label that is audited, of a model that gives several at once.", None, shown="each"
+    )
+    threshold: Annotated[float, Field(gt=0, lt=1)] = option(
+        "Probability from which on such a label counts as predicted.", 0.5
+    )
     dtype: Literal["float32", "float16", "bfloat16"] = option(
         "Number format of the weights; in short ones the words tie in leave-one-out.", "float32"
     )
     batch_tokens: Annotated[int, Field(ge=1, le=2**18)] = option(
         "Maximum positions per batch: bounds the memory.", 2048
     )
+
+    @model_serializer(mode="wrap")
+    def _leave_out_of_labels(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write nothing of outputs for a model of classes, so that the hashes of its settings stay."""
+        values: dict[str, Any] = serialize(self)
+        return {name: x for name, x in values.items() if (name, x) not in _OF_CLASSES}
 
     @field_validator("head", mode="before")
     @classmethod
@@ -352,7 +367,9 @@ class TransformerSettings(Settings):
         return number % count
 
 
-ON_TRIAL = OptionSubset(TransformerSettings, "long_texts", "dtype", "batch_tokens")
+ON_TRIAL = OptionSubset(
+    TransformerSettings, "long_texts", "output", "threshold", "dtype", "batch_tokens"
+)
 
 
 class ArraysSettings(Settings):

@@ -1,10 +1,12 @@
 """`heedmap audit`: audit a run, an existing transformer, or a model trained by the same command."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedmap.cli.label_audit import audit_all_labels, gives_labels
 from heedmap.cli.report import FAILING, show_audit
 from heedmap.cli.retrain import retrain_run
 from heedmap.cli.train import train_own
@@ -120,6 +122,12 @@ def audit_command(
         )
         if retrain:
             raise InputError("--retrain: not an option of --model, which comes trained; leave out")
+        if "output" not in given.values and gives_labels(model):
+            audit_all_labels(
+                model, str(data), out, overwrite, as_json, fail_on,
+                {**_opening_options(given), "device": device}, options,
+            )  # fmt: skip
+            return
         opened = _open(model, Path(str(data)), given, out, overwrite, device)
         _audit(opened, as_json, fail_on, overwrite=overwrite, **options)
     else:
@@ -202,11 +210,11 @@ def _open(
     overwrite: bool,
     device: str | None,
 ) -> "Run":
-    options = given.of(RAW_TEXTS, TransformerSettings)
-    if "classes" in options:
-        options["classes"] = tuple(options["classes"].split(","))
+    options = _opening_options(given)
     model_settings = TransformerSettings.of(source=model, **given.of(TransformerSettings))
     trial = f"{model_settings.view}-{model_settings.layer}-{model_settings.head}"
+    if model_settings.output is not None:
+        trial += "-" + "-".join(re.findall("[a-z0-9]+", model_settings.output.lower()))
     name = f"{data.name.split('.')[0]}-{Path(model).name}-{trial}"
     place = out or DefaultPlace(Path("runs") / name)
     with working("opening the model"):
@@ -215,6 +223,14 @@ def _open(
         return open_model(
             model, str(data), out=place, overwrite=overwrite, device=device, **options
         )
+
+
+def _opening_options(given: opt.Given) -> dict[str, Any]:
+    """Return the options of the texts and of the model."""
+    options = given.of(RAW_TEXTS, TransformerSettings)
+    if "classes" in options:
+        options["classes"] = tuple(options["classes"].split(","))
+    return options
 
 
 def _audit(

@@ -69,6 +69,6 @@ def show_audit(
         raise typer.Exit(1)
 
 
-def fails(answer: "Answer", fail_on: str | None) -> bool:
+def fails(answer: "Answer | None", fail_on: str | None) -> bool:
     """Return whether an answer is as bad as `fail_on`, a key of FAILING, or worse; cannot tell is neither."""
     return fail_on is not None and answer in FAILING[fail_on]

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,8 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         rows = fitting[audited]
     if not rows:
         raise _nothing_left(settings, left_out)
+    if not settings.labels_read:
+        rows = [replace(row, label="") for row in rows]
     labels = ordered(row.label for row in rows)
     number: Mapping[str, int] = {"": UNKNOWN}
     if labels != [""]:

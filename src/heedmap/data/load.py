@@ -100,8 +100,8 @@ def _read_corpus(
         texts = read_labelled(settings, in_memory)
     if settings.dataset is None or settings.source in EMBEDDED:
         texts = _without_missing(texts, settings.classes or outputs)
-    both = {"nouns": PAIRS} if settings.side == "both" else {}
-    settings = settings.model_copy(update={**texts.columns, **both})
+    nouns = {"nouns": PAIRS} if settings.side == "both" else {}
+    settings = settings.model_copy(update={**texts.columns, **nouns})
     if settings.training:
         return to_train(texts, settings)
     return to_audit(texts, settings, outputs)

@@ -44,6 +44,6 @@ def audited_sides(split: Split, settings: DataSettings) -> tuple[Split, dict[str
     firsts, seconds = split.tokens, queries
     if query_first:
         firsts, seconds = seconds, list(split.tokens)
-    tokens = [[*first, *second] for first, second in zip(firsts, seconds, strict=True)]
-    lengths = np.array([len(first) for first in firsts], dtype=np.int64)
+    tokens = [[*words, *words_after] for words, words_after in zip(firsts, seconds, strict=True)]
+    lengths = np.array([len(words) for words in firsts], dtype=np.int64)
     return replace(split, tokens=tokens, queries=None, seconds=lengths), counted

@@ -83,7 +83,9 @@ def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> 
     by_split, left_out, notes = tables.by_split, Counter(tables.left_out), [*tables.notes]
     parts: Parts = {}
     columns: dict[str, Columns] = {}
-    if not settings.training and not _have_labels(by_split, settings, spec):
+    if not settings.labels_read:
+        spec = replace(spec, label=())
+    elif not settings.training and not _have_labels(by_split, settings, spec):
         notes.append(_without_labels(by_split, spec))
         spec = replace(spec, label=())
     if "train" in by_split:  # first, since another split may have no labels

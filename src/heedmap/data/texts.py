@@ -58,9 +58,9 @@ class TwoTexts(TextWithMore):
         return self.tokens[: self.second], self.tokens[self.second :]
 
 
-def joined(first: Sequence[str], second: Sequence[str]) -> TwoTexts:
+def joined(first_words: Sequence[str], second_words: Sequence[str]) -> TwoTexts:
     """Make a pair of two texts, with attention over both."""
-    return TwoTexts([*first, *second], len(first))
+    return TwoTexts([*first_words, *second_words], len(first_words))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +85,10 @@ def exchanged(text: Text, place: int, *tokens: str) -> Text:
     White space at the end of the text stays: it belongs to no word.
     """
     if isinstance(text, TwoTexts):
-        first, second = text.sides
+        first_side, second_side = text.sides
         if place < text.second:
-            return joined(exchanged(first, place, *tokens), second)
-        return joined(first, exchanged(second, place - text.second, *tokens))
+            return joined(exchanged(first_side, place, *tokens), second_side)
+        return joined(first_side, exchanged(second_side, place - text.second, *tokens))
     changed = [*text[:place], *tokens, *text[place + 1 :]]
     if place == len(text) - 1:
         _keep_end(changed, text)
@@ -98,9 +98,9 @@ def exchanged(text: Text, place: int, *tokens: str) -> Text:
 def shortened(text: Text, is_kept: NDArray[np.bool_]) -> Text:
     """Keep some of the tokens, and the white space at the end of the text; a pair keeps its query."""
     if isinstance(text, TwoTexts):
-        first, second = text.sides
+        first_side, second_side = text.sides
         is_kept_first, is_kept_second = np.split(is_kept, [text.second])
-        return joined(shortened(first, is_kept_first), shortened(second, is_kept_second))
+        return joined(shortened(first_side, is_kept_first), shortened(second_side, is_kept_second))
     changed = [token for token, stays in zip(text, is_kept, strict=True) if stays]
     if len(is_kept) and not is_kept[-1]:
         _keep_end(changed, text)

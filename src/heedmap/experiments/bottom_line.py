@@ -207,6 +207,8 @@ def kind_of(audit: AuditResult) -> str:
     model = audit.settings.model
     pairs = {"query", "second"} & {*audit.tables["instances"].column_names}
     if isinstance(model, TransformerSettings):
+        if model.output is not None:
+            return "transformer of several labels"
         return "transformer of pairs" if pairs else "transformer"
     if isinstance(model, ArraysSettings):
         return "arrays"

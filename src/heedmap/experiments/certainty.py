@@ -31,6 +31,7 @@ from heedmap.experiments.rule import (
 
 LEVEL = 0.05 / LOOKS  # of one look
 COMPLETIONS = 2000
+MANY = 1000
 AT_ONCE = 250  # after as many it is seen whether the answer can still be certain
 
 Counts = NDArray[np.int64]
@@ -62,6 +63,28 @@ def possible_answers(
             break
     drawn = told.total()
     return {said: count / drawn for said, count in told.most_common() if count > most}
+
+
+def chance_of_another(
+    texts: Mapping[str, Column],
+    clusters: NDArray[np.int64],
+    said: Answer,
+    t: Thresholds,
+    seed: int,
+) -> float:
+    """Return the chance that MANY times as many such texts have another answer: a share of the completions.
+
+    One completion more is counted among both, so that the chance is never 0, as a p value of resamples is not.
+
+    Args:
+        texts, clusters, t, seed: as for `possible_answers`.
+        said: the answer of the texts that were read.
+    """
+    different = 0
+    for counts in _completions(texts, clusters, MANY * len(clusters), seed):
+        told = [answer(numbers, t) for numbers in completed_numbers(texts, counts)]
+        different += sum(another != said for another in told)
+    return (1 + different) / (1 + COMPLETIONS)
 
 
 def _completions(

@@ -27,11 +27,13 @@ _HEADLESS = {
 }
 
 
-def check_head(config: Mapping[str, Any], model_name: str) -> None:
+def check_head(config: Mapping[str, Any], model_name: str) -> bool:
     """Check what a config.json says of the outputs; errors name it as `model_name`.
 
+    Returns whether they are several labels at once, else classes.
+
     Raises:
-        InputError: amounts, several labels at once, classes of tokens, or quantised weights.
+        InputError: amounts, classes of tokens, or quantised weights.
     """
     if (quantised := config.get("quantization_config")) is not None:
         method = quantised.get("quant_method") if isinstance(quantised, dict) else None
@@ -49,7 +51,7 @@ def check_head(config: Mapping[str, Any], model_name: str) -> None:
             )
     kind = config.get("problem_type")
     if kind == SINGLE:
-        return
+        return False
     if kind not in (None, "regression", "multi_label_classification"):
         raise InputError(
             f"expected as problem_type in the config.json of {model_name} {SINGLE}, multi_label_classification "
@@ -65,10 +67,8 @@ def check_head(config: Mapping[str, Any], model_name: str) -> None:
             )
         of_one = isinstance(names := config.get("id2label"), dict) and len(names) == 1
         if value == "multi_label_classification" or (_names(value, "sigmoid") and not of_one):
-            raise InputError(
-                f"expected one class a text in {model_name}; it was trained to give several labels at once: "
-                f"{said}; choose a model of single-label classification"
-            )
+            return True
+    return False
 
 
 def untrained(config: Mapping[str, Any]) -> str:

@@ -22,10 +22,11 @@ from transformers import (
 
 from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
+from heedmap.huggingface.classification_head import check_head
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import roundings
 from heedmap.huggingface.model_adapter import evaluating
-from heedmap.huggingface.one_output import is_relevance, two_logits
+from heedmap.huggingface.one_output import one_output
 from heedmap.huggingface.opening import open_classifier
 from heedmap.huggingface.placement import device_of
 from heedmap.huggingface.refusals import first_line
@@ -96,7 +97,7 @@ def open_loaded(
         except InputError as error:
             said = str(error).replace(f"the folder {folder}", WHAT).replace(str(folder), WHAT)
             raise InputError(said) from error
-    _compare(*parts, model)
+    _compare(*parts, model, settings)
     settings = settings.model_copy(update={"source": MODEL_IN_MEMORY + settings.weights[:16]})
     model.settings = settings
     return model, settings
@@ -139,13 +140,18 @@ def saved(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterato
 
 @torch.no_grad()
 def _compare(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, copy: TransformerClassifier
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    copy: TransformerClassifier,
+    settings: TransformerSettings,
 ) -> None:
     """Check that the user's own model and tokenizer give what the copy gives, text by text.
 
     Raises:
         InputError: token ids or logits differ.
     """
+    several = check_head(model.config.to_dict(), WHAT)
+    output = one_output(model.config, settings.output, settings.threshold, several=several)
     coarser = max(model.dtype, copy.precision, key=lambda dtype: torch.finfo(dtype).eps)
     for text in SENTENCES:
         encoding, copy_encoding = (
@@ -160,8 +166,8 @@ def _compare(
             expected: Tensor = (
                 model(**encoding.to(model.device), return_dict=True).logits.float().cpu()
             )
-        if is_relevance(model.config):
-            expected = two_logits(expected)
+        if output is not None:
+            expected = output.two_logits(expected)
         got = copy.model(**copy_encoding.to(copy.model.device)).logits.float().cpu()
         size = max(1.0, float(expected.abs().max()))
         limit = roundings(coarser) * torch.finfo(coarser).eps * size

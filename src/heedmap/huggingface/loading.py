@@ -38,7 +38,7 @@ from heedmap.huggingface.class_names import class_names, contradiction
 from heedmap.huggingface.classification_head import check_head
 from heedmap.huggingface.classification_head import untrained as untrained_head
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.one_output import answer_with_two, is_relevance, names_of_two
+from heedmap.huggingface.one_output import OneOutput, is_relevance, one_output
 from heedmap.huggingface.padding import declare_in_batches
 from heedmap.huggingface.placement import device_named, placed
 from heedmap.huggingface.refusals import first_line, no_config, no_weights
@@ -52,7 +52,7 @@ _Mismatch = tuple[str, Sequence[int], Sequence[int]]  # a weight's name, its sha
 def load_classifier(
     source: object, dtype: str = "float32", device: str | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a trained classifier, frozen and in eval mode, and its tokenizer.
+    """Load a trained classifier, frozen and in eval mode, and its tokenizer. It gives all its outputs.
 
     Neither is changed: texts alone are read as transformers itself reads them. A model whose configuration
     names no padding token can read batches too (see `heedmap.huggingface.padding`).
@@ -65,7 +65,7 @@ def load_classifier(
 
     Raises:
         InputError: No such device, folder or name; no model in it; no trained classification head; no fast
-            tokenizer; weights damaged or pickled; a model that scores a number or several labels at once.
+            tokenizer; weights damaged or pickled; a model that scores a number.
     """
     if device is not None:
         device_named(device)  # what is not there is said before any weights are read
@@ -91,19 +91,21 @@ def load_classifier(
     tokenizer = tokenizer_at(place)
     check_padding(place, model, tokenizer)
     declare_in_batches(model)
-    if is_relevance(model.config):
-        answer_with_two(model)
     return placed(frozen(model), device), tokenizer
 
 
-def outputs_of(source: object) -> list[str]:
-    """Return the names of a classifier's outputs in their order, without its weights.
+def outputs_of(
+    source: object, label: str | None = None, threshold: float = 0.5
+) -> tuple[list[str], OneOutput | None]:
+    """Return the names of a classifier's classes in their order, without its weights.
+
+    With the output that is read as no and yes, of a cross-encoder with one output or of several labels.
 
     Raises:
         InputError: As `load_classifier`, for what the configuration says.
     """
     place, config = _open(source, "float32")
-    check_head(config_of(place), place.what)
+    several = check_head(config_of(place), place.what)
     if headless := untrained_head(config_of(place)):
         # Else the labels would be refused, for not being the names that transformers makes up.
         raise InputError(
@@ -112,18 +114,22 @@ def outputs_of(source: object) -> list[str]:
         )
     check_class_numbers(place)
     _check_classes(place, config)
-    return output_names(config, place.what)
+    output = one_output(config, label, threshold, several=several)
+    names = class_names(config.id2label, place.what) if output is None else output.classes
+    return names, output
 
 
-def output_names(config: PreTrainedConfig, model_name: str) -> list[str]:
-    """Return the names of the classes: of each output, or of no and yes where a cross-encoder has one output.
+def labels_of(source: object) -> list[str] | None:
+    """Return the names of the labels that a model gives several of at once; None of a model of classes.
 
     Raises:
-        InputError: as `class_names`.
+        InputError: as `load_classifier`, for what the configuration says.
     """
-    return (
-        names_of_two(config) if is_relevance(config) else class_names(config.id2label, model_name)
-    )
+    place, config = _open(source, "float32")
+    if not check_head(config_of(place), place.what):
+        return None
+    check_class_numbers(place)
+    return class_names(config.id2label, place.what)
 
 
 def load_for_training(

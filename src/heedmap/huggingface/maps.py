@@ -217,8 +217,11 @@ def _between_sides(
         return {}
     of_words = (sides >= 0).to(weights.dtype)
     rows, columns = sides.unsqueeze(2), sides.unsqueeze(1)
-    both = (rows >= 0) & (columns >= 0)
-    masses = {"within": both & (rows == columns), "across": both & (rows != columns)}
+    between_words = (rows >= 0) & (columns >= 0)
+    masses = {
+        "within": between_words & (rows == columns),
+        "across": between_words & (rows != columns),
+    }
     return {
         name: torch.einsum("bhqn,bqn->bh", weights, mask.to(weights.dtype)).double()
         / of_words.sum(1, keepdim=True)

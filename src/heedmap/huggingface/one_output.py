@@ -1,19 +1,48 @@
-"""Read a cross-encoder with one output as a classifier of two classes: relevant or not.
+"""Read one output of a model as a classifier of two classes: no and yes.
 
-Its output z is trained as the logit of a yes (binary cross entropy, the default of sentence-transformers). So
-the two classes have the logits (0, z), and the probability of yes is 1 / (1 + exp(−z)).
+A cross-encoder with one output z is trained with it as the logit of a yes (binary cross entropy, the default of
+sentence-transformers), and so is each output of a model that gives several labels at once. The two classes
+have the logits (0, z), and the probability of yes is 1 / (1 + exp(−z)). With a threshold t other than .5 they
+are (ln(t / (1 − t)), z), so that yes is predicted from the probability t on.
 """
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from heedmap.errors import InputError
+from heedmap.terminal.output import some_of
+
 MARKS = ("sentence_transformers", "sbert_ce_default_activation_function")
 """Entries that sentence-transformers writes into the configuration of a cross-encoder."""
 STANDARD = "LABEL_0"
+
+
+class OneOutput(NamedTuple):
+    """The output that is read as no and yes: its number, the threshold's logit, and the name of yes."""
+
+    number: int
+    floor: float
+    name: str
+
+    @property
+    def classes(self) -> list[str]:
+        """Return the names of no and yes."""
+        return [f"not {self.name}", self.name]
+
+    def two_logits(self, outputs: Float[Tensor, "B O"]) -> Float[Tensor, "B 2"]:
+        """Return the logits of no and yes."""
+        yes = outputs[..., [self.number]]
+        return torch.cat([torch.full_like(yes, self.floor), yes], dim=-1)
+
+    def widened(self, _: Any, __: Any, output: Any) -> Any:
+        """Return a model's output with these logits in place of its own: a hook of a forward pass."""
+        output.logits = self.two_logits(output.logits)
+        return output
 
 
 def is_cross_encoder(config: PreTrainedConfig) -> bool:
@@ -28,23 +57,41 @@ def is_relevance(config: PreTrainedConfig) -> bool:
     )
 
 
-def names_of_two(config: PreTrainedConfig) -> list[str]:
-    """Return the names of no and yes: the output's own, or "relevant" where it has none."""
-    (name,) = (config.id2label or {0: STANDARD}).values()
-    yes = "relevant" if name == STANDARD else str(name)
-    return [f"not {yes}", yes]
+def one_output(
+    config: PreTrainedConfig, label: str | None, threshold: float, *, several: bool
+) -> OneOutput | None:
+    """Return the output that is read as no and yes; None of a model whose outputs are classes.
+
+    Args:
+        config: the model's.
+        label: the name of the output; None where there is one alone.
+        threshold: the probability from which on it is predicted.
+        several: whether the model gives several labels at once.
+
+    Raises:
+        InputError: no such label, or none named of several, or one of a model that gives one class.
+    """
+    if not several:
+        if label is not None:
+            raise InputError(
+                f"--output {label}: expected a model that gives several labels at once, got one that gives "
+                "one class; leave out"
+            )
+        if not is_relevance(config):
+            return None
+        (name,) = (config.id2label or {0: STANDARD}).values()
+        return OneOutput(0, 0.0, "relevant" if name == STANDARD else str(name))
+    names = [str(name) for _, name in sorted((config.id2label or {}).items())]
+    if label is None or label not in names:
+        got = "none" if label is None else f"{label!r:.60}"
+        raise InputError(
+            f"expected as --output one of the model's labels, of which it gives several at once "
+            f"({some_of(names)}), got {got}; name one, or audit each (`heedmap audit` without --output, "
+            "heedmap.audit_labels)"
+        )
+    return OneOutput(names.index(label), math.log(threshold / (1 - threshold)), label)
 
 
-def two_logits(output: Float[Tensor, "B 1"]) -> Float[Tensor, "B 2"]:
-    """Return the logits (0, z) of no and yes."""
-    return torch.cat([torch.zeros_like(output), output], dim=-1)
-
-
-def answer_with_two(model: PreTrainedModel) -> None:
-    """Make every pass of a model with one output give the logits of no and yes."""
-    model.register_forward_hook(_widen)
-
-
-def _widen(_: Any, __: Any, output: Any) -> Any:
-    output.logits = two_logits(output.logits)
-    return output
+def answer_with_two(model: PreTrainedModel, output: OneOutput) -> None:
+    """Make every pass of a model give the logits of no and yes, of one of its outputs."""
+    model.register_forward_hook(output.widened)

@@ -21,9 +21,11 @@ from heedmap.files.manifest import folder_written
 from heedmap.huggingface.class_names import contradiction
 from heedmap.huggingface.fitting import AT_WORDS, Cut, fit, merge
 from heedmap.huggingface.limits import longest
-from heedmap.huggingface.loading import load_classifier, output_names
+from heedmap.huggingface.loading import load_classifier, outputs_of
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.model_adapter import detach
+from heedmap.huggingface.one_output import answer_with_two
+from heedmap.huggingface.output_texts import predicted_texts
 from heedmap.huggingface.pair_models import sign_of_pairs
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.verification import drift, verify
@@ -48,9 +50,12 @@ def open_classifier(
     Raises:
         InputError: it cannot be loaded, or fails the verification.
     """
-    model, tokenizer = load_classifier(folder or settings.source, settings.dtype, device)
+    place = folder or settings.source
+    names, output = outputs_of(place, settings.output, settings.threshold)
+    model, tokenizer = load_classifier(place, settings.dtype, device)
+    if output is not None:
+        answer_with_two(model, output)
     _check_verified(model, tokenizer, pairs)
-    names = output_names(model.config, settings.source)
     settings = settings.model_copy(update={"weights": fingerprint(model)})
     return TransformerClassifier(model, tokenizer, settings, names), settings
 
@@ -116,10 +121,13 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
     test, counted = fit(test.take(np.flatnonzero(readable)), model.lengths, limit, cut)
     # After the windows, because each is tokenised by itself.
     test, merged = merge(test, model.own_words)
+    unlike: dict[str, int] = {}
+    if model.settings.output is not None:
+        test, unlike = predicted_texts(model, test, corpus.settings.source)
     return replace(
         corpus,
         splits={**corpus.splits, "test": test},
-        left_out={**corpus.left_out, **unread, **counted, **merged},
+        left_out={**corpus.left_out, **unread, **counted, **merged, **unlike},
     )
 
 

@@ -17,8 +17,8 @@ def truncated_pair(
 ) -> Truncated | None:
     """Return what the tokenizer's truncation leaves of a pair; None if the pair fits.
 
-    Where no parts of the texts have the truncated pair's tokens, words are kept whole. `start` and `end` are of
-    the words that attention is audited over.
+    Where no parts of the texts have the truncated pair's tokens, words are kept whole. `start` and `end`
+    are of the words that attention is audited over.
 
     Raises:
         InputError: no word of a side that is audited is left.
@@ -32,32 +32,36 @@ def truncated_pair(
     numbers, spans = sides_of_positions(encoding, 0), np.array(encoding["offset_mapping"][0])
     sides = sides_of(pair)
     on_left = tokenizer.truncation_side == "left"
-    kept_sides: list[list[tuple[int, str]]] = []
+    sides_left: list[list[tuple[int, str]]] = []
     for number, side in enumerate(sides):
-        own = spans[(numbers == number) & (spans[:, 0] < spans[:, 1])]
+        side_spans = spans[(numbers == number) & (spans[:, 0] < spans[:, 1])]
         text = side.text
-        start, end = (int(own[:, 0].min()), int(own[:, 1].max())) if len(own) else (0, 0)
-        if on_left and len(own):
+        start, end = (
+            (int(side_spans[:, 0].min()), int(side_spans[:, 1].max()))
+            if len(side_spans)
+            else (0, 0)
+        )
+        if on_left and len(side_spans):
             # The white space before a word belongs to it.
             start, end = start - (len(text[:start]) - len(text[:start].rstrip())), len(text)
-        kept_sides.append(_within(side.words, 0 if not on_left else start, end))
-    cut_pair, exact = _rebuilt(pair, kept_sides), True
+        sides_left.append(_within(side.words, 0 if not on_left else start, end))
+    cut_pair, exact = _rebuilt(pair, sides_left), True
     if token_ids(tokenizer, [cut_pair]) != [encoding["input_ids"][0]]:
         exact = False
-        kept_sides = [
-            [(word, piece) for word, piece in kept if piece == side.words[word]]
-            for kept, side in zip(kept_sides, sides, strict=True)
+        sides_left = [
+            [(word, piece) for word, piece in pieces if piece == side.words[word]]
+            for pieces, side in zip(sides_left, sides, strict=True)
         ]
-        while lengths(tokenizer, [cut_pair := _rebuilt(pair, kept_sides)])[0] > longest:
-            del max(kept_sides, key=len)[0 if on_left else -1]
-    for kept, side in zip(kept_sides, sides, strict=True):
-        if side.start is not None and not kept:
+        while lengths(tokenizer, [cut_pair := _rebuilt(pair, sides_left)])[0] > longest:
+            del max(sides_left, key=len)[0 if on_left else -1]
+    for pieces, side in zip(sides_left, sides, strict=True):
+        if side.start is not None and not pieces:
             raise too_long(side.words[-1 if on_left else 0], longest)
     audited = [
         side.start + word
-        for kept, side in zip(kept_sides, sides, strict=True)
+        for pieces, side in zip(sides_left, sides, strict=True)
         if side.start is not None
-        for word, _ in kept
+        for word, _ in pieces
     ]
     return Truncated(audited[0], audited[-1] + 1, cut_pair, exact)
 
@@ -72,8 +76,8 @@ def _within(words: Sequence[str], start: int, end: int) -> list[tuple[int, str]]
     return [(number, part) for number, part in parts if part.strip()]
 
 
-def _rebuilt(pair: Pair | TwoTexts, kept_sides: Sequence[Sequence[tuple[int, str]]]) -> Text:
-    first, second = ([piece for _, piece in kept] for kept in kept_sides)
+def _rebuilt(pair: Pair | TwoTexts, sides_left: Sequence[Sequence[tuple[int, str]]]) -> Text:
+    first, second = ([piece for _, piece in pieces] for pieces in sides_left)
     if isinstance(pair, TwoTexts):
         return joined(first, second)
     query, tokens = (first, second) if pair.query_first else (second, first)

@@ -29,11 +29,11 @@ class Side(NamedTuple):
 def sides_of(text: Text) -> list[Side]:
     """Return the sides of a text in the order in which they are read: one, or a pair's two."""
     if isinstance(text, TwoTexts):
-        first, second = text.sides
-        return [Side(first, 0), Side(second, text.second)]
+        first_side, second_side = text.sides
+        return [Side(first_side, 0), Side(second_side, text.second)]
     if isinstance(text, Pair):
-        audited, given = Side(text.tokens, 0), Side(text.query, None)
-        return [given, audited] if text.query_first else [audited, given]
+        audited, query = Side(text.tokens, 0), Side(text.query, None)
+        return [query, audited] if text.query_first else [audited, query]
     return [Side(text, 0)]
 
 
@@ -54,8 +54,8 @@ def words_of_positions(encoding: BatchEncoding, row: int, text: Text) -> NDArray
     """
     words = np.full(len(encoding["input_ids"][row]), OUTSIDE, dtype=np.int64)
     for pieces, start, spans, special in _spans(encoding, row, text):
-        found = np.array(word_of_positions(pieces, spans, special), dtype=np.int64)
-        words = np.where(found >= 0, found + start, words)
+        numbers_in_side = np.array(word_of_positions(pieces, spans, special), dtype=np.int64)
+        words = np.where(numbers_in_side >= 0, numbers_in_side + start, words)
     return words
 
 

@@ -159,6 +159,6 @@ def _given_pairs(settings: RunSettings, model: Model) -> RunSettings:
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
     assert isinstance(model, TransformerClassifier)
-    first = "query" if is_relevance(model.model.config) else "text"
-    data = settings.data.model_copy(update={"query": "query", "first": first})
+    read_first = "query" if is_relevance(model.model.config) else "text"
+    data = settings.data.model_copy(update={"query": "query", "first": read_first})
     return settings.model_copy(update={"data": data})

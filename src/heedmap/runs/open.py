@@ -120,11 +120,18 @@ def open_model(
         )
     name, in_memory = source_of(data, labels, queries, training=False)
     text_options, model_options = split("open_model", settings, RAW_TEXTS, TransformerSettings)
+    of_label = model_options.get("output") is not None
+    if of_label and (labels is not None or text_options.get("label") is not None):
+        raise InputError(
+            "--output: expected no labels with it, since which of several labels the texts have is not read; "
+            "leave out --label-column (in Python labels=)"
+        )
     query = {} if queries is None else {"query": "query"}
     data_settings = DataSettings.of(
         source=name,
         raw=True,
         training=False,
+        labels_read=not of_label,
         **{"max_tokens": UNLIMITED_WORDS, **query, **text_options},
     )
     with working("opening the model", progress, share=0.0):
@@ -133,7 +140,10 @@ def open_model(
         if loaded is None:
             path_settings = TransformerSettings.of(source=name_of(source, MODEL), **model_options)
             # The texts come first: what is wrong with them is said before any weights are loaded.
-            texts = load_corpus(data_settings, outputs_of(path_settings.source), in_memory)
+            outputs, _ = outputs_of(
+                path_settings.source, path_settings.output, path_settings.threshold
+            )
+            texts = load_corpus(data_settings, outputs, in_memory)
             loaded = opening.open_classifier(path_settings, device=device, pairs=texts.pairs)
         else:
             texts = load_corpus(data_settings, loaded[0].classes, in_memory)

@@ -129,14 +129,14 @@ def _on_words(results: Results) -> Finding:
         f"get: {listed or 'none'}"
     )
     if "within" in table.column_names:
-        within, across = (
+        own_mass, other_mass = (
             float(np.nanmean(_by_text(results, results.column("heads", name))))
             for name in ("within", "across")
         )
         meaning = (
             "the rest is on special tokens and on words that no map is of; in the layer the words of a text "
-            f"pay {within:.0%} of their attention to the same text and {across:.0%} to the other, and of all "
-            f"rows special tokens get: {listed or 'none'}"
+            f"pay {own_mass:.0%} of their attention to the same text and {other_mass:.0%} to the other, and of "
+            f"all rows special tokens get: {listed or 'none'}"
         )
     return results.finding(
         "on_words",
