@@ -177,6 +177,9 @@ def test_all_labels_are_audited_by_one_command(heedmap, tmp_path):
     for label in ("class0", "class1", "class2"):
         assert label in page
     assert "Holm" in page
+    assert "what is asked" in page
+    summary = (out / "result.md").read_text()
+    assert "skill" not in summary  # the labels of the data are not read
     audited = [path for path in out.iterdir() if (path / "report.html").exists()]
     assert audited
     again = heedmap("audit", "--model", folder, "--data", data, *options, "--json")

@@ -122,6 +122,8 @@ def audit_command(
         )
         if retrain:
             raise InputError("--retrain: not an option of --model, which comes trained; leave out")
+        # A wrong value is reported before the model is looked for.
+        TransformerSettings.of(source=model, **given.of(TransformerSettings))
         if "output" not in given.values and gives_labels(model):
             audit_all_labels(
                 model, str(data), out, overwrite, as_json, fail_on,

@@ -121,7 +121,7 @@ def _explained(
         model=architecture_text(result),
         classes=model.classes,
         text=text,
-        query=split.queries[0] if split.queries else None,
+        query=[word.strip() for word in split.queries[0]] if split.queries else None,
         unit="sentence" if settings.data.tokenizer == "sentences" else "word",
         epsilon=audit.epsilon,
         notes=[*notes, *unknown_notes],

@@ -46,7 +46,7 @@ COLUMNS = {
     "answer": "that of the bottom line about these texts",
     "certain": "whether the answer is certain of more such texts, with Holm's correction for all labels",
     "key": "short name of a question",
-    "question": "what is audit_options",
+    "question": "what is asked",
     "value": "the mean over these texts",
     "low": "lower end of its 95 % interval, of this label by itself",
     "high": "upper end",
@@ -150,7 +150,8 @@ def audit_labels(
                 audits.append(
                     _audit_label(
                         model, data, label, folder / label_folder,
-                        {**options, "threshold": threshold}, audit_options or {},
+                        {**options, "threshold": threshold},
+                        {**(audit_options or {}), "overwrite": overwrite},
                     )
                 )  # fmt: skip
         if all(label_audit.audit is None for label_audit in audits):
@@ -253,7 +254,8 @@ def make_result(audits: Sequence[LabelAudit], folders: Sequence[str], threshold:
         for finding in label_audit.audit.findings
     ]  # fmt: skip
     frame = pd.DataFrame(rows, columns=[*COLUMNS])
-    keys = list(dict.fromkeys(frame[frame["level"] != UNJUDGED]["key"]))
+    judged = frame[(frame["level"] != UNJUDGED) & frame["value"].notna()]
+    keys = list(dict.fromkeys(judged["key"]))
     links = {
         label_audit.label: f"{folder}/report.html"
         for label_audit, folder in zip(audits, folders, strict=True)
