@@ -28,9 +28,10 @@ def own_run(
     folder: Path | None,
 ) -> Run:
     """Make a run of an attention model, with its facts for the report."""
-    facts: dict[str, object] = {"training": trained.scores, "best_epoch": trained.best_epoch}
-    if corpus.vectors is None:
-        facts |= _facts_on_words(model.vocabulary, corpus, trained)
+    of_words = (
+        {} if corpus.vectors is not None else _facts_on_words(model.vocabulary, corpus, trained)
+    )
+    facts = {**of_words, "training": trained.scores, "best_epoch": trained.best_epoch}
     return Run(settings, corpus, model, trained, folder, facts)
 
 
