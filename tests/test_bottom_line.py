@@ -244,7 +244,10 @@ def test_rates_of_too_few_plants_are_not_told():
         "not known, for it was tried on only 29 right and 60 wrong maps of this kind of model (cnn), built to "
         "have a known answer; 30 of each are wanted."
     )
-    assert "only 0 right and 0 wrong" in told_of(rates(), "small-cnn", "no")
+    assert told_of(rates(), "small-cnn", "no") == (
+        "not known, for it was tried on no map of this kind of model (small-cnn), built to have a known "
+        "answer; 30 right and as many wrong ones are wanted."
+    )
 
 
 def finding(key, reading=""):

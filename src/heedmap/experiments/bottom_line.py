@@ -224,9 +224,14 @@ def told_of(rates: Rates, kind: str, said: Answer) -> str:
     kind_rates = rates.kinds.get(kind, OfKind(families={}))
     right, wrong = kind_rates.of("right"), kind_rates.of("wrong")
     if not kind_rates.is_enough:
+        tried, wanted_of = (
+            (f"only {right.n} right and {wrong.n} wrong maps", "of each are")
+            if right.n or wrong.n
+            else ("no map", "right and as many wrong ones are")
+        )
         return (
-            f"not known, for it was tried on only {right.n} right and {wrong.n} wrong maps of this kind of "
-            f"model ({kind}), built to have a known answer; {LEAST} of each are wanted."
+            f"not known, for it was tried on {tried} of this kind of model ({kind}), built to have a known "
+            f"answer; {LEAST} {wanted_of} wanted."
         )
     family = kind_rates.worst
     worst = (
