@@ -30,10 +30,10 @@ from heedmap.counterfactual.exact import adversary as optimum
 from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries
 from heedmap.counterfactual.permute import permuted_logits
 from heedmap.data.batches import Batch, Encoded, scatter_rows, sorted_batches
+from heedmap.experiments.methods.kendall import kendall_tau
 from heedmap.experiments.methods.readout import linear
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
-from heedmap.kendall import kendall_tau
 from heedmap.measures import change_in_prediction, log_odds
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Trace

@@ -19,8 +19,8 @@ from torch import Tensor
 import heedmap as hm
 from heedmap.counterfactual import exact
 from heedmap.data.batches import Batch, sorted_batches
+from heedmap.experiments.methods.kendall import kendall_tau
 from heedmap.importance.gradients import gradient_importance
-from heedmap.kendall import kendall_tau
 from heedmap.measures import LN2, change_in_prediction
 from heedmap.models.trace import Trace
 

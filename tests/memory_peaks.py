@@ -14,8 +14,8 @@ import torch
 from conftest import random_texts, small_model
 from making import evidence_of
 
-from heedmap import kendall
 from heedmap.data.corpus import Corpus, Split
+from heedmap.experiments.methods import kendall
 from heedmap.runs.audit import audit
 from heedmap.runs.train import train
 from heedmap.settings import AuditSettings, DataSettings

@@ -3,8 +3,8 @@ import pytest
 import torch
 from scipy.stats import kendalltau
 
-from heedmap import kendall
-from heedmap.kendall import kendall_tau, tau_against
+from heedmap.experiments.methods import kendall
+from heedmap.experiments.methods.kendall import kendall_tau, tau_against
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 20, 33, 34, 70])

@@ -10,10 +10,10 @@ import torch
 from conftest import random_texts, small_corpus, small_model, small_pairs, watched
 from making import evidence_of
 
-from heedmap import kendall
 from heedmap.experiments import context, cost
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import forecast
+from heedmap.experiments.methods import kendall
 from heedmap.experiments.questions import adversary, importance, permutation
 from heedmap.experiments.registry import estimate, make_findings, registered
 from heedmap.importance import integrated_gradients as integrated

@@ -16,9 +16,9 @@ from wording import refused
 
 import heedmap as hm
 from heedmap.data.load import load_corpus
+from heedmap.experiments.methods.kendall import kendall_tau
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.leave_one_out import logits_without_each
-from heedmap.kendall import kendall_tau
 from heedmap.measures import change_in_prediction
 from heedmap.models import from_jain_wallace
 from heedmap.runs.run import Run

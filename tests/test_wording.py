@@ -318,6 +318,10 @@ CALLS = {
     "arrays that read without names": lambda: hm.from_arrays(
         WEIGHTS, values=STATES, weight=HEAD, predict=lambda items: None
     ),
+    "bags that are pickled": lambda: hm.load(
+        folder({"a.pt": b"x", "labels.csv": "slide_id,label\na,1\n"})
+    ),
+    "bags without a table of labels": lambda: hm.load(folder({"a.npy": b"x"})),
     "package that is not there": lambda: check_installed(
         "no_such", "excel", "a.xlsx: an Excel file"
     ),

@@ -1,10 +1,29 @@
-"""The one error a user is meant to see, and the check for packages that are not always installed."""
+"""The one error a user is meant to see, what a value should have been, and the check for optional packages."""
 
 import re
 from importlib.util import find_spec
 
+from pydantic import ValidationError
+
 # What ends a line or moves the cursor: paths, columns and labels may hold it.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+_EXPECTED_OF = {
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "int_type": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "string_type": "text",
+    # A path's bytes, which Python keeps as surrogates.
+    "string_unicode": "letters in UTF-8; give the file or the folder another name",
+    "greater_than_equal": "{ge} or more",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "{le} or less",
+    "less_than": "less than {lt}",
+}
 
 
 class InputError(ValueError):
@@ -44,3 +63,18 @@ def check_installed(package: str, extra: str, purpose: str) -> None:
             f"{purpose} needs the package {package}, which is not installed; "
             f'pip install "heedmap[{extra}]"'
         )
+
+
+def expected(error: ValidationError) -> tuple[str, object]:
+    """Return what the first invalid value should have been, as a clause, and the value that came."""
+    problem = error.errors(include_url=False)[0]
+    message: str = problem["msg"]
+    kind = _EXPECTED_OF.get(problem["type"])
+    if kind is not None:
+        limits = problem.get("ctx", {})
+        said = "expected " + kind.format(**{k: f"{limit:.17g}" for k, limit in limits.items()})
+    elif message.startswith("Input should be "):
+        said = "expected " + message.removeprefix("Input should be ")
+    else:
+        said = f"{message[:1].lower()}{message[1:]}"
+    return said, problem["input"]

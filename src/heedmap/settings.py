@@ -22,8 +22,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from heedmap.errors import InputError
-from heedmap.expected import expected
+from heedmap.errors import InputError, expected
 from heedmap.nouns import TEXTS, Nouns
 
 # May change on resume, for example after running out of memory. Random numbers do not depend on the batch, so

@@ -33,8 +33,7 @@ from heedmap.cli.retrain import RetrainCommand, retrain_command
 from heedmap.cli.shards import SHARD, merge_command, with_engines
 from heedmap.cli.sweep import sweep_command
 from heedmap.cli.train import train_command
-from heedmap.errors import InputError
-from heedmap.expected import expected
+from heedmap.errors import InputError, expected
 from heedmap.files.locking import whole_command
 from heedmap.terminal.commands import HELP, add_command, version
 from heedmap.terminal.displays import lines_on_stderr

@@ -10,8 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy import stats
 
-from heedmap.errors import InputError
-from heedmap.expected import expected
+from heedmap.errors import InputError, expected
 from heedmap.experiments.rule import Answer, Thresholds
 from heedmap.files.identity import source_identity
 from heedmap.files.reading import read_bytes

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.erasure_predictions import is_closed, shuffled, without_each
+from heedmap.experiments.methods.kendall import tau_against
 from heedmap.experiments.methods.readout import linear
-from heedmap.kendall import tau_against
 from heedmap.measures import ROUNDINGS, log_odds_each, tied_changes
 from heedmap.models.trace import Trace
 

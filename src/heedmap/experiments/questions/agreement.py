@@ -14,11 +14,11 @@ from heedmap.experiments.methods.importance_measures import (
     MEASURE_NAMES,
     MEASURES,
 )
+from heedmap.experiments.methods.kendall import kendall_tau
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, does, mean, percent
 from heedmap.experiments.text_tables import text_table
 from heedmap.files.tables import padded
-from heedmap.kendall import kendall_tau
 from heedmap.measures import levelled
 
 PAIRS = tuple(combinations(MEASURES, 2))

@@ -23,6 +23,7 @@ from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import BACKWARD, CostProbe
 from heedmap.experiments.methods.importance_measures import MEASURE_NAMES
+from heedmap.experiments.methods.kendall import tau_against
 from heedmap.experiments.questions.importance import (
     GRADIENT_SHARE,
     change_without,
@@ -35,7 +36,6 @@ from heedmap.experiments.text_tables import text_table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
-from heedmap.kendall import tau_against
 from heedmap.measures import levelled
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import AuditSettings

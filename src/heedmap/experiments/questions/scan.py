@@ -12,12 +12,12 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import Finding
 from heedmap.experiments.intervals import standard_error
+from heedmap.experiments.methods.kendall import tau_against
 from heedmap.experiments.registry import Experiment
 from heedmap.experiments.repeats import first_half
 from heedmap.experiments.results import Results
 from heedmap.experiments.text_tables import map_table
 from heedmap.importance.flow import LONGEST
-from heedmap.kendall import tau_against
 from heedmap.measures import levelled
 from heedmap.models.layered import Layered
 

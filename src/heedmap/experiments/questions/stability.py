@@ -14,11 +14,11 @@ from heedmap.data.batches import Ragged
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import Finding
+from heedmap.experiments.methods.kendall import tau_against
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
 from heedmap.experiments.text_tables import MAP_FACTS, null_where_nan, text_table
 from heedmap.experiments.variants import Retraining, Variant, seeds
-from heedmap.kendall import tau_against
 from heedmap.measures import LN2, jensen_shannon, levelled, total_variation
 from heedmap.models.attention_classifier import AttentionClassifier
 

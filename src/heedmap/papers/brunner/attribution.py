@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heedmap.experiments.generators import named_generator
+from heedmap.experiments.methods.kendall import tau_against
 from heedmap.huggingface.attention_hook import Call, Output, Visitor
 from heedmap.huggingface.hidden_states import states_from
 from heedmap.huggingface.inputs import kinds_of
@@ -20,7 +21,6 @@ from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.effective import effective_attention, effective_share, freedom
 from heedmap.importance.hidden_tokens import contributions, random_directions
 from heedmap.importance.rollout import extend
-from heedmap.kendall import tau_against
 from heedmap.papers.brunner.recovery import Words
 from heedmap.papers.brunner.settings import BrunnerSettings
 from heedmap.papers.kit.parts import Row

@@ -18,7 +18,7 @@ from torch import Tensor
 from heedmap.counterfactual.permute import shuffled
 from heedmap.data.parallel import Pairs
 from heedmap.experiments.generators import named_generator
-from heedmap.kendall import tau_against
+from heedmap.experiments.methods.kendall import tau_against
 from heedmap.measures import entropy, jensen_shannon, levelled
 from heedmap.models.transformer_translator import CrossCall, Hook
 from heedmap.papers.kit.alignment import Counts, baselines, by_words, counts, error_rate, links

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedmap.counterfactual.constrained import search
+from heedmap.experiments.methods.kendall import tau_against
 from heedmap.experiments.questions.importance import change_without
-from heedmap.kendall import tau_against
 from heedmap.measures import jensen_shannon, levelled, total_variation
 from heedmap.models.encoder_decoder import EncoderDecoder
 from heedmap.papers.kit.translators import Encoded

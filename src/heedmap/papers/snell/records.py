@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedmap.kendall import tau_against
+from heedmap.experiments.methods.kendall import tau_against
 from heedmap.measures import top_match
 
 QUANTITIES = ("attention", "relevance", "influence")
