@@ -215,6 +215,55 @@ class Scaled(ClamSB):
         return self.logits(torch.sigmoid(A.T) @ h), None, A
 
 
+class Normalised(nn.Module):
+    """Weights that are made of the scores by a function, and pooled."""
+
+    layer, rows = "score", 1
+
+    def __init__(self, normalise=None):
+        super().__init__()
+        self.score, self.head = nn.Linear(WIDTH, 1), nn.Linear(WIDTH, CLASSES)
+        self.normalise = normalise
+
+    def forward(self, bag):
+        return self.head(self.normalise(self.score(bag)).T @ bag)
+
+
+def rectified(scores):
+    """Weights by the part of the scores above their mean."""
+    above = (scores - scores.mean(0)).relu()
+    return above / above.sum(0)
+
+
+@pytest.mark.parametrize(
+    "normalise", [lambda s: (8 * s).softmax(0), lambda s: (s / 5**0.5).softmax(0), rectified]
+)
+def test_weights_that_no_softmax_of_the_scores_makes_are_refused(normalise):
+    module, bags = make(Normalised)
+    module.normalise = normalise
+    with refused("score", "softmax", "scaled"):
+        hm.open_pooling(module, bags, layer="score")
+    module.normalise = lambda scores: scores.softmax(0)
+    assert hm.open_pooling(module, bags, layer="score").settings.model.rows == 1
+
+
+class Ordered(Normalised):
+    """Items that read those before them."""
+
+    def __init__(self):
+        super().__init__(lambda scores: scores.softmax(0))
+        self.reader = nn.GRU(WIDTH, WIDTH)
+
+    def forward(self, bag):
+        return super().forward(self.reader(bag)[0])
+
+
+def test_items_with_places_leave_the_normaliser_unchecked_and_it_is_said():
+    module, bags = make(Ordered)
+    with pytest.warns(UserWarning, match="score: that a softmax .* could not be checked"):
+        hm.open_pooling(module, bags, layer="score")
+
+
 class Averaging(nn.Module):
     """It takes items for bags where it is not given a batch."""
 

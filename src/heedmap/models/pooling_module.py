@@ -1,5 +1,6 @@
 """A user's own module that pools the items of a bag, read through the layer that scores them."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from heedmap.models.trace import READS, Trace
 from heedmap.settings import PoolingSettings
 
 POSITIONS = 16_384  # per batch
+LEAST_SHARE = 1e-3  # of the span of the predictions: a difference that is no rounding
 
 
 class PoolingModule:
@@ -183,6 +185,41 @@ class Reader:
             raise InputError(
                 f"layer {layer}: expected scores that the prediction depends on, but other weights change "
                 "nothing"
+            )
+        self._check_normaliser(vectors)
+
+    @torch.no_grad()
+    def _check_normaliser(self, vectors: Float[Tensor, "T E"]) -> None:
+        """Check that the module weighs with the softmax itself, and not with that of scaled scores, say.
+
+        Of two equal items only the sum of the weights can matter. Scores that are scaled after the layer, or
+        normalised by anything else, give the items other weights than the imposed ones, and another sum.
+
+        Raises:
+            InputError: the prediction depends on how two equal items share their weight.
+        """
+        different = int((vectors - vectors[0]).norm(dim=-1).argmax())
+        bag = vectors[[0, 0, different]]
+
+        def imposed(*weights: float) -> Tensor:
+            row = torch.tensor(weights, dtype=bag.dtype)
+            return self.read(bag, row.expand(self.rows, -1))[0]
+
+        outputs = imposed(0.1, 0.4, 0.5)
+        span = float((imposed(0.05, 0.05, 0.9) - imposed(0.45, 0.45, 0.1)).abs().max())
+        limit = max(LEAST_SHARE * span, 1e-5 * (1 + float(outputs.abs().max())))
+        if (outputs - imposed(0.4, 0.1, 0.5)).abs().max() > limit:
+            warnings.warn(
+                f"layer {self.name}: that a softmax of its scores makes the weights could not be checked, for "
+                "the module reads two equal items differently, by their places; check that nothing scales the "
+                "scores",
+                stacklevel=2,
+            )
+        elif (outputs - imposed(0.25, 0.25, 0.5)).abs().max() > limit:
+            raise InputError(
+                f"layer {self.name}: expected scores of which a softmax makes the weights of the items, but "
+                "the module weighs with something else, such as a softmax of scaled scores; name the last "
+                "layer before the softmax, or let a layer of the module return the scaled scores"
             )
 
     def read(
