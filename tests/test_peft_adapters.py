@@ -242,6 +242,7 @@ def test_a_merge_that_answers_differently_is_refused(folder, monkeypatch):
         ({"task_type": "TOKEN_CLS"}, "'TOKEN_CLS'"),
         ({"task_type": None}, "None"),
         ({"peft_type": "PROMPT_TUNING"}, "'PROMPT_TUNING'"),
+        ({"peft_type": "ADALORA"}, "'ADALORA'"),
         ({"megatron_config": {}, "megatron_core": "os"}, "megatron_config"),
         ({"base_model_name_or_path": None}, "base_model_name_or_path"),
         ({"base_model_name_or_path": "./nowhere"}, "./nowhere does not exist"),

@@ -34,7 +34,7 @@ from heedmap.huggingface.tokenization import Place
 
 PEFT_WEIGHTS, PEFT_PICKLE = "adapter_model.safetensors", "adapter_model.bin"
 TASK = "SEQ_CLS"
-MERGEABLE = ("LORA", "ADALORA", "IA3", "LOHA", "LOKR")
+MERGEABLE = ("LORA", "IA3", "LOHA", "LOKR")
 _PREFIX = "base_model.model."
 _OUTPUTS = ("id2label", "label2id", "problem_type")
 _NOT_WEIGHTS = (
