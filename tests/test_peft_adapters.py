@@ -20,6 +20,7 @@ from heedmap.huggingface.loading import load_classifier, load_for_training, outp
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.opening import fingerprint
 from heedmap.huggingface.peft_merging import merge_of
+from heedmap.huggingface.verification import verify
 
 # peft asks transformers by an older name.
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
@@ -131,6 +132,7 @@ def test_a_merged_adapter_answers_and_attends_as_unmerged(tmp_path, architecture
     assert not any("lora" in name for name in model.state_dict())
     assert not model.training
     assert merge_of(model).gap <= 1e-5
+    assert verify(model, tokenizer).value("merged as unmerged") == merge_of(model).gap
     # What the hook reads in padded batches is what the unmerged model reports of itself.
     wrapped.get_base_model().set_attn_implementation("eager")
     run = hm.open_model(folder, ROWS, layer=1, head=2)
