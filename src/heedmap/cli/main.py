@@ -236,7 +236,7 @@ def _other_option(context: Any, argument: str) -> str:
     path = Path(argument)
     kinds = {
         "--run": (path / "settings.toml").exists(),
-        "--model": (path / "config.json").exists(),
+        "--model": any((path / f"{name}config.json").exists() for name in ("", "adapter_")),
         "--data": path.exists() or path.suffix != "",
     }
     fitting = next((name for name, fits in kinds.items() if fits and name in options), None)

@@ -39,10 +39,10 @@ def check_config(place: Place) -> None:
             classes or no dtype where it should, or that has more layers than any model.
         OSError: the Hub cannot be reached.
     """
-    if _file(place, PEFT_CONFIG) is not None:
+    if model_file(place, PEFT_CONFIG) is not None:
         raise unmerged_peft(place.what)
-    config = _json(place, "config.json")
-    _check_values(config, place.what)
+    config = json_object(place, "config.json")
+    check_values(config, place.what)
     for name, count in _layer_counts(config):
         if count > MOST_LAYERS:
             raise InputError(
@@ -59,8 +59,12 @@ def unmerged_peft(model_name: str) -> InputError:
     )
 
 
-def _check_values(config: Mapping[str, Any], model_name: str) -> None:
-    """Check the values with which transformers would stop without naming them."""
+def check_values(config: Mapping[str, Any], model_name: str) -> None:
+    """Check the values of a config.json with which transformers would stop without naming them.
+
+    Raises:
+        InputError: names of outputs without numbers, or an unknown dtype.
+    """
     names, dtype = config.get("id2label"), config.get("dtype")
     numbered = isinstance(names, dict) and all(re.fullmatch(r"-?\d+", key) for key in names)
     if names is not None and not numbered:
@@ -83,7 +87,7 @@ def check_class_numbers(place: Place) -> None:
         InputError: they are not 0 to n - 1, or there are names for another number of outputs.
         OSError: the Hub cannot be reached.
     """
-    config = _json(place, "config.json")
+    config = json_object(place, "config.json")
     names = config.get("id2label")
     if isinstance(names, dict):
         check_numbers(map(str, names), place.what)
@@ -97,7 +101,7 @@ def check_class_numbers(place: Place) -> None:
 
 def config_of(place: Place) -> dict[str, Any]:
     """Read a model's config.json as it is written."""
-    return _json(place, "config.json")
+    return json_object(place, "config.json")
 
 
 def asked_attention(place: Place) -> str | None:
@@ -120,7 +124,7 @@ def check_weights(place: Place) -> set[str]:
             the configuration has layers.
         OSError: the Hub cannot be reached.
     """
-    config = _json(place, "config.json")
+    config = json_object(place, "config.json")
     kinds: dict[str, str] = {}
     try:
         for path in _weight_files(place, config):
@@ -149,7 +153,7 @@ def dropped_layers(unexpected: Iterable[str], model_names: Iterable[str]) -> lis
     return [name for name in unexpected if "*" in anywhere(name) and anywhere(name) in shapes]
 
 
-def _file(place: Place, name: str) -> Path | None:
+def model_file(place: Place, name: str) -> Path | None:
     """Return the path of a file of the model, downloaded from the Hub if need be; None if there is none.
 
     Raises:
@@ -162,9 +166,14 @@ def _file(place: Place, name: str) -> Path | None:
     return None if cached is None else Path(cached)
 
 
-def _json(place: Place, name: str) -> dict[str, Any]:
-    """Read a JSON object from the model's files; empty if there is no such file."""
-    path = _file(place, name)
+def json_object(place: Place, name: str) -> dict[str, Any]:
+    """Read a JSON object from the model's files; empty if there is no such file.
+
+    Raises:
+        InputError: it is damaged, or no object.
+        OSError: the Hub cannot be reached.
+    """
+    path = model_file(place, name)
     try:
         content = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -180,14 +189,14 @@ def _weight_files(place: Place, config: Mapping[str, Any]) -> list[Path]:
     """Return the weight files that transformers would read, found in its order."""
     named = config.get("transformers_weights")
     if named is None:
-        if (single := _file(place, WEIGHTS)) is not None:
+        if (single := model_file(place, WEIGHTS)) is not None:
             return [single]
         named = INDEX
     if not str(named).endswith(".index.json"):
         return [_weight_file(place, "config.json", named)]
-    if _file(place, str(plain(Path(place.source), named))) is None:
+    if model_file(place, str(plain(Path(place.source), named))) is None:
         return []
-    shards = _json(place, named).get("weight_map")
+    shards = json_object(place, named).get("weight_map")
     if not isinstance(shards, dict) or not shards:
         raise InputError(
             f"expected the weights' files as weight_map in {named} of {place.what}; save the model again"
@@ -203,7 +212,7 @@ def _weight_file(place: Place, naming_file: str, name: object) -> Path:
             f"expected .safetensors weights in {place.what}; {naming_file} names {file:.80}, which may be a "
             "pickle and run anything when read; save the model anew with `save_pretrained`"
         )
-    if (path := _file(place, file)) is None:
+    if (path := model_file(place, file)) is None:
         raise InputError(
             f"expected the weights that {naming_file} names in {place.what}; {file:.80} is not there; copy or "
             "download the model again"

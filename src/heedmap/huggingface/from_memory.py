@@ -28,6 +28,7 @@ from heedmap.huggingface.measuring import roundings
 from heedmap.huggingface.model_adapter import evaluating
 from heedmap.huggingface.one_output import one_output
 from heedmap.huggingface.opening import open_classifier
+from heedmap.huggingface.peft_merging import is_wrapped, merged_copy
 from heedmap.huggingface.placement import device_of
 from heedmap.huggingface.refusals import first_line
 from heedmap.huggingface.sample_texts import SENTENCES
@@ -41,8 +42,11 @@ WHAT = "the model in memory"
 def loaded_parts(source: object) -> tuple[PreTrainedModel, PreTrainedTokenizerBase] | None:
     """Return the model and the tokenizer of a pair or a pipeline; None for what is neither.
 
+    Of a model that peft has wrapped with an adapter it is a merged copy.
+
     Raises:
         KindError: a part of them alone, or a pair or pipeline of something else.
+        InputError: an adapter that cannot be merged.
     """
     if isinstance(source, TextClassificationPipeline):
         parts: tuple[object, ...] = (source.model, source.tokenizer)
@@ -61,7 +65,17 @@ def loaded_parts(source: object) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
         return None
     match parts:
         case (PreTrainedModel() as model, PreTrainedTokenizerBase() as tokenizer):
+            if getattr(model, "_hf_peft_config_loaded", False):
+                raise KindError(
+                    f"expected (model, tokenizer), got {kind_of(model)} with an adapter that transformers has "
+                    "put into it (load_adapter), which is not merged; give the adapter's folder, or the model "
+                    "of peft.PeftModel.from_pretrained"
+                )
             return model, tokenizer
+        case (torch.nn.Module() as wrapped, PreTrainedTokenizerBase() as tokenizer) if is_wrapped(
+            wrapped
+        ):
+            return merged_copy(wrapped, tokenizer, WHAT), tokenizer
         case (PreTrainedTokenizerBase(), PreTrainedModel()):
             raise KindError("expected (model, tokenizer), got (tokenizer, model); swap them")
     kinds = ", ".join(map(kind_of, parts))

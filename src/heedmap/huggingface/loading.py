@@ -32,7 +32,6 @@ from heedmap.huggingface.checkpoints import (
     check_weights,
     config_of,
     dropped_layers,
-    unmerged_peft,
 )
 from heedmap.huggingface.class_names import class_names, contradiction
 from heedmap.huggingface.classification_head import check_head
@@ -40,6 +39,8 @@ from heedmap.huggingface.classification_head import untrained as untrained_head
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.one_output import OneOutput, is_relevance, one_output
 from heedmap.huggingface.padding import declare_in_batches
+from heedmap.huggingface.peft_adapters import Adapter, adapter_at, base_of
+from heedmap.huggingface.peft_merging import merged
 from heedmap.huggingface.placement import device_named, placed
 from heedmap.huggingface.refusals import first_line, no_config, no_weights
 from heedmap.huggingface.tokenization import Place, agree_on_padding, check_padding, tokenizer_at
@@ -55,41 +56,52 @@ def load_classifier(
     """Load a trained classifier, frozen and in eval mode, and its tokenizer. It gives all its outputs.
 
     Neither is changed: texts alone are read as transformers itself reads them. A model whose configuration
-    names no padding token can read batches too (see `heedmap.huggingface.padding`).
+    names no padding token can read batches too (see `heedmap.huggingface.padding`). An adapter is merged into
+    its base model in memory (see `heedmap.huggingface.peft_merging`).
 
     Args:
-        source: A folder as `save_pretrained` writes it, or a name on the Hub (HF_HUB_OFFLINE=1: its cache);
-            what is no string and no path is refused.
+        source: A folder as `save_pretrained` writes it, of a model or of an adapter, or a name on the Hub
+            (HF_HUB_OFFLINE=1: its cache); what is no string and no path is refused.
         dtype: float32, float16 or bfloat16.
         device: cpu, cuda or cuda:N; None: the CPU, and no line says so.
 
     Raises:
         InputError: No such device, folder or name; no model in it; no trained classification head; no fast
-            tokenizer; weights damaged or pickled; a model that scores a number.
+            tokenizer; weights damaged or pickled; a model that scores a number; an adapter that does not fit
+            its base model, or answers differently when it is merged.
     """
     if device is not None:
         device_named(device)  # what is not there is said before any weights are read
-    place, config = _open(source, dtype)
-    check_head(config_of(place), place.what)
+    place, config, adapter = _open(source, dtype)
+    check_head(_written(place, adapter), place.what)
     check_class_numbers(place)
-    model, info = _weights(place, config, dtype)
-    _check_body(place, model, info)
-    _check_shapes(place, model, info["mismatched_keys"])
+    trained = frozenset[str]() if adapter is None else adapter.whole_weights
+    # A head that the adapter brings is drawn first where the base model has none.
+    with base_of(adapter), torch.random.fork_rng(devices=[]):
+        model, info = _weights(place, config, dtype)
+        _check_body(place, model, info)
+        mismatched = [
+            mismatch for mismatch in info["mismatched_keys"] if mismatch[0] not in trained
+        ]
+        _check_shapes(place, model, mismatched)
     body = f"{model.base_model_prefix}."
-    if untrained := set(info["missing_keys"]):
+    if untrained := set(info["missing_keys"]) - trained:
         # The head's first.
         names = sorted(untrained, key=lambda name: (name.startswith(body), name))
         raise InputError(
             f"expected a trained classifier in {place.what}; {untrained_head(config_of(place))}"
             f"{_some(names)} of "
-            f"{type(model).__name__} {'is' if len(untrained) == 1 else 'are'} not in the checkpoint; "
+            f"{type(model).__name__} {'is' if len(untrained) == 1 else 'are'} not in the checkpoint"
+            f"{'' if adapter is None else f' or the adapter in {adapter.place.what}'}; "
             f"fine-tune it first: `heedmap train --model {place.source}`"
         )
     _check_classes(place, model.config)
     if (said := contradiction(model.config)) is not None:
         remark(f"{place.source}: {said}")
-    tokenizer = tokenizer_at(place)
+    tokenizer = tokenizer_at(adapter.place if adapter and adapter.has_tokenizer else place)
     check_padding(place, model, tokenizer)
+    if adapter is not None:
+        model = merged(adapter, model, tokenizer)
     declare_in_batches(model)
     return placed(frozen(model), device), tokenizer
 
@@ -104,9 +116,9 @@ def outputs_of(
     Raises:
         InputError: As `load_classifier`, for what the configuration says.
     """
-    place, config = _open(source, "float32")
-    several = check_head(config_of(place), place.what)
-    if headless := untrained_head(config_of(place)):
+    place, config, adapter = _open(source, "float32")
+    several = check_head(_written(place, adapter), place.what)
+    if adapter is None and (headless := untrained_head(config_of(place))):
         # Else the labels would be refused, for not being the names that transformers makes up.
         raise InputError(
             f"expected a trained classifier in {place.what}; {headless}has no classification head; fine-tune "
@@ -125,8 +137,8 @@ def labels_of(source: object) -> list[str] | None:
     Raises:
         InputError: as `load_classifier`, for what the configuration says.
     """
-    place, config = _open(source, "float32")
-    if not check_head(config_of(place), place.what):
+    place, config, adapter = _open(source, "float32")
+    if not check_head(_written(place, adapter), place.what):
         return None
     check_class_numbers(place)
     return class_names(config.id2label, place.what)
@@ -145,7 +157,8 @@ def load_for_training(
     """
     if len(classes) < 2:
         raise InputError(f"expected at least two classes to train on; got {classes}")
-    place, config = _open(source, "float32")
+    place = _locate(source)
+    config = _configuration(place)
     config.num_labels = len(classes)
     config.id2label = dict(enumerate(classes))
     config.label2id = {name: index for index, name in enumerate(classes)}
@@ -163,14 +176,37 @@ def frozen(model: PreTrainedModel) -> PreTrainedModel:
     return model.requires_grad_(False)
 
 
-def _open(source: object, dtype: str) -> tuple[Place, PreTrainedConfig]:
+def _open(source: object, dtype: str) -> tuple[Place, PreTrainedConfig, Adapter | None]:
+    """Return a model's place and configuration, or those of an adapter's base model and the adapter."""
     if dtype not in DTYPES:
         raise InputError(f"expected a dtype of {', '.join(DTYPES)}; got {dtype!r}")
     place = _locate(source)
     with quiet():
         try:
+            adapter = adapter_at(place)
+        except InputError:
+            raise
+        except Exception as error:  # the Hub cannot be reached
+            raise no_config(place, error) from error
+    if adapter is None:
+        return place, _configuration(place), None
+    with base_of(adapter):
+        place = _locate(adapter.base)
+        config = _configuration(place)
+    adapter.declare_outputs(config)
+    return place, config, adapter
+
+
+def _written(place: Place, adapter: Adapter | None) -> dict[str, Any]:
+    """Return config.json as it is written, with what a config.json beside an adapter says of the outputs."""
+    return config_of(place) | ({} if adapter is None else adapter.outputs())
+
+
+def _configuration(place: Place) -> PreTrainedConfig:
+    with quiet():
+        try:
             check_config(place)
-            config = AutoConfig.from_pretrained(
+            config: PreTrainedConfig = AutoConfig.from_pretrained(
                 place.source, local_files_only=place.local, trust_remote_code=False
             )
         except InputError:
@@ -183,7 +219,7 @@ def _open(source: object, dtype: str) -> tuple[Place, PreTrainedConfig]:
             f"for the architecture {config.model_type}; choose another model"
         )
     config.return_dict = True  # answers are taken by name
-    return place, config
+    return config
 
 
 def _locate(source: object) -> Place:
@@ -194,9 +230,7 @@ def _locate(source: object) -> Place:
         path = Path(name).expanduser()
         exists, is_dir = path.exists(), path.is_dir()
     if is_dir:
-        if not (path / "config.json").is_file():
-            if (path / PEFT_CONFIG).is_file():
-                raise unmerged_peft(f"the folder {path}")
+        if not any((path / name).is_file() for name in ("config.json", PEFT_CONFIG)):
             raise InputError(
                 f"expected a model in the folder {path}; it holds no config.json; "
                 "give the folder that `save_pretrained` wrote"

@@ -27,6 +27,7 @@ from heedmap.huggingface.model_adapter import detach
 from heedmap.huggingface.one_output import answer_with_two
 from heedmap.huggingface.output_texts import predicted_texts
 from heedmap.huggingface.pair_models import sign_of_pairs
+from heedmap.huggingface.peft_merging import merge_of
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.verification import drift, verify
 from heedmap.models.trace import Model
@@ -222,6 +223,7 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
     }
     return {
         "architecture": type(model.model).__name__,
+        **({} if (merge := merge_of(model.model)) is None else {"adapter": str(merge)}),
         "entered": model.adapter.kind,
         "device": str(model.model.device),
         "layers": len(model.calls),
@@ -267,5 +269,9 @@ def _drift(model: TransformerClassifier) -> dict[str, object]:
 
 
 def fingerprint(model: nn.Module) -> str:
-    """Hash all weights: equal weights have equal hashes."""
-    return weights_hash(model.state_dict())
+    """Hash all weights: equal weights have equal hashes.
+
+    Of a merged model the weights of the base model and of the adapter are hashed, as they were read.
+    """
+    merge = merge_of(model)
+    return weights_hash(model.state_dict()) if merge is None else merge.weights

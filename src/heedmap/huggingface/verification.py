@@ -26,6 +26,7 @@ from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import Drift, answer, drift_between
 from heedmap.huggingface.model_adapter import attach, detach, eagerly, evaluating, is_attached
 from heedmap.huggingface.padding import declare_in_batches, padding_token
+from heedmap.huggingface.peft_merging import merge_of
 from heedmap.huggingface.probe import Probe
 from heedmap.huggingface.sample_texts import SENTENCES
 
@@ -137,7 +138,8 @@ def verify(
         try:
             if result.reason is None:
                 comparison = as_loaded.compare(readings, untried, attach(model, inputs), tokenizer)
-                result = replace(result, checks=(*result.checks, _as_loaded(comparison)))
+                checks = (*result.checks, _as_loaded(comparison), *_as_unmerged(model))
+                result = replace(result, checks=checks)
         finally:
             detach(model)
             if was_attached:
@@ -148,6 +150,14 @@ def verify(
 def _as_loaded(comparison: as_loaded.Comparison) -> Check:
     passed = comparison.different is None
     return Check("as loaded", "as loaded", passed, comparison.answer, comparison.explanation)
+
+
+def _as_unmerged(model: PreTrainedModel) -> list[Check]:
+    """Return what was measured when an adapter was merged into the model; none of a model loaded whole."""
+    if (merge := merge_of(model)) is None:
+        return []
+    compared = f"{merge}; the logits of the unmerged model differ by"
+    return [_at_most("merged as unmerged", "as loaded", merge.gap, merge.limit, compared)]
 
 
 @torch.no_grad()

@@ -148,7 +148,7 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     if isinstance(settings.model, TransformerSettings):
         facts += [
             (name.replace("_", " "), _grouped(audit.about[name]))
-            for name in ("acted_on", "layers", "heads", "parameters")
+            for name in ("adapter", "acted_on", "layers", "heads", "parameters")
             if name in audit.about
         ]
         if drift := drift_text(audit.about):

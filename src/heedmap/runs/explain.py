@@ -137,7 +137,9 @@ def opened(
     folder = RunFolder(name)
     if folder.is_begun():
         return (Path(name), *model_in(folder, device))
-    if folder.path.is_dir() and not (folder.path / "config.json").exists():
+    if folder.path.is_dir() and not any(
+        (folder.path / name).exists() for name in ("config.json", "adapter_config.json")
+    ):
         raise InputError(
             f"{name}: expected a run's folder (settings.toml) or a Hugging Face classifier's "
             "(config.json), got neither; `heedmap list` shows the runs"
