@@ -130,9 +130,16 @@ def test_another_object_is_refused_with_what_to_give(source, named):
         hm.open_model(source(tiny_model("bert"), tiny_tokenizer("bert")), ROWS)
 
 
-def test_a_model_that_cannot_be_audited_is_refused_without_a_folders_name():
+@pytest.mark.parametrize(
+    ("problem", "named"),
+    [
+        ("regression", ["in memory", "regression"]),
+        ("multi_label_classification", ["output", "class1"]),
+    ],
+)
+def test_a_model_that_cannot_be_audited_is_refused_without_a_folders_name(problem, named):
     model = tiny_model("bert", classes=3)
-    model.config.problem_type = "multi_label_classification"
-    with refused("in memory", "multi_label_classification") as error:
+    model.config.problem_type = problem
+    with refused(*named) as error:
         hm.open_model((model, tiny_tokenizer("bert")), ROWS)
     assert "/tmp" not in str(error.value)
