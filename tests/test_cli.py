@@ -128,7 +128,7 @@ def test_the_default_run_folder_is_named_after_the_settings(
         (["audit", "--data", "missing.csv"], ["missing.csv", ".jsonl"]),
         (
             ["audit", "--data", "reviews", "--encoder", "rnn"],
-            ["--encoder", "lstm, cnn, average, gru, small-cnn or none", "'rnn'", "cnn?"],
+            ["--encoder", "lstm, cnn, average, gru, small-cnn, mlp or none", "'rnn'", "cnn?"],
         ),
         (["audit", "--data", "reviews", "--epochs", "0"], ["epochs = 0", "1"]),
         (["audit", "--data", "reviews", "--epochs", "many"], ["--epochs", "heedmap audit --help"]),
