@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from test_from_arrays import EXACT, traced
+from traced_texts import EXACT, traced
 
 import heedmap as hm
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_numbers import T
+from rule_columns import columns_of
 
 from heedmap.data.corpus import Split
 from heedmap.experiments.certainty import completed_numbers, possible_answers
@@ -20,29 +21,6 @@ def split(labels, text_of=None):
         np.array(labels),
         text_of=None if text_of is None else np.array(text_of),
     )
-
-
-def texts(rng, n, holding, weights=0.2):
-    """Numbers of texts of two classes, in a share `holding` of which the map holds."""
-    lead = 0.5 * rng.beta(8, 2, n)
-    holds = rng.random(n) < holding
-    gone = lead * np.where(holds, rng.beta(8, 1.5, n), rng.beta(1.5, 6, n))
-    alone = 0.5 + lead * np.where(holds, rng.beta(6, 2, n), rng.beta(1.5, 4, n))
-    return {
-        "predicted": rng.integers(0, 2, n).astype(float),
-        "probability": 0.5 + lead,
-        "guessing": np.full(n, 0.5),
-        "gone_map": gone,
-        "gone_random": lead * rng.beta(2, 8, n),
-        "gone_best": np.where(gone < lead / 2, lead * rng.beta(7, 2, n), np.nan),
-        "alone_map": alone,
-        "alone_random": 0.5 + lead * rng.beta(2, 6, n),
-        "among_map": alone,
-        "among_random": np.full(n, np.nan),
-        "unseen": 0.5 + lead * rng.beta(1, 9, n),
-        "highlighted": (rng.random(n) > 0.05) * 2.0,
-        "mean_tvd": weights * rng.gamma(1, 1, n),
-    }
 
 
 def first(columns, n):
@@ -91,7 +69,7 @@ def test_there_are_at_most_nineteen_looks_the_last_at_all_texts(total):
 
 def test_completions_have_the_numbers_of_the_texts_repeated():
     rng = np.random.default_rng(0)
-    columns = texts(rng, 40, 0.7)
+    columns = columns_of(rng, 40, 0.7)
     counts = 1 + rng.integers(0, 4, (5, 40))
     for row, numbers in zip(counts, completed_numbers(columns, counts), strict=True):
         slow = map_numbers({name: np.repeat(column, row) for name, column in columns.items()})
@@ -101,14 +79,14 @@ def test_completions_have_the_numbers_of_the_texts_repeated():
 
 
 def test_the_answer_of_all_texts_is_certain_and_that_of_few_mixed_ones_is_not():
-    columns = texts(np.random.default_rng(1), 60, 0.8)
+    columns = columns_of(np.random.default_rng(1), 60, 0.8)
     every = possible_answers(columns, np.arange(60), 60, T, 0)
     assert every == {answer(map_numbers(columns), T): 1.0}
     assert len(possible_answers(first(columns, 16), np.arange(16), 300, T, 0)) > 1
 
 
 def test_a_text_that_is_repeated_counts_once():
-    columns = texts(np.random.default_rng(2), 6, 0.95)
+    columns = columns_of(np.random.default_rng(2), 6, 0.95)
     repeated = {name: np.tile(column, 10) for name, column in columns.items()}
     apart = possible_answers(repeated, np.arange(60), 600, T, 0)
     together = possible_answers(repeated, np.tile(np.arange(6), 10), 600, T, 0)
@@ -121,7 +99,7 @@ def test_a_text_that_is_repeated_counts_once():
 def test_an_answer_that_became_certain_at_any_look_is_that_of_all_texts(holding, weights):
     right = []
     for seed in range(12):
-        columns = texts(np.random.default_rng(seed), 100, holding, weights)
+        columns = columns_of(np.random.default_rng(seed), 100, holding, weights)
         for size in looks(100):
             possible = possible_answers(first(columns, size), np.arange(size), 100, T, seed)
             if len(possible) == 1:

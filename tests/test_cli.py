@@ -385,7 +385,7 @@ def test_the_help_has_the_options_in_groups_with_their_choices(heedmap):
     assert heads == [
         "Options", "Data", "Model", "Training", "Transformer", "Audit", "General", "Examples", "What is asked",
     ]  # fmt: skip
-    assert "--encoder [lstm|cnn|average|gru|small-cnn|none]" in text
+    assert "--encoder [lstm|cnn|average|gru|small-cnn|mlp|none]" in text
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_every_recorded_step_has_the_same_texts(run):
 
 
 def test_the_first_record_is_of_the_model_before_its_first_step(run):
-    model, _, _ = init_model(run.corpus, run.settings, kind_for(run.corpus))
+    model, _, _ = init_model(run.corpus, run.settings, kind_for(run.corpus, run.settings.model))
     model.eval()
     split = run.corpus.splits["test"]
     for row in rows_of(run)[:10]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_audits import CLASSES, QUICK, WORDS, own_model
+from traced_texts import EXACT, traced
 from wording import refused
 
 import heedmap as hm
@@ -15,10 +16,6 @@ from heedmap.report.card import facts
 from heedmap.report.page import page
 from heedmap.runs.audit import audit_as
 
-EXACT = (
-    "instances", "permutation", "erasure", "class_erasure", "decision_flips", "adversary", "smallest_change",
-    "relevance",
-)  # fmt: skip
 SIZES = (4, 6, 1, 9, 5, 7, 2, 2, 3, 8, 5, 12, 6, 4, 7, 3, 8, 5)
 NO_READING = "it cannot read changed input again"
 
@@ -26,17 +23,6 @@ NO_READING = "it cannot read changed input again"
 def texts_of(seed=0, sizes=SIZES):
     rng = np.random.default_rng(seed)
     return [[WORDS[i] for i in rng.integers(0, len(WORDS), n)] for n in sizes]
-
-
-def traced(model, texts):
-    """Weights (T,), read-outs (T, C) and states (T, D) of each text, one by one."""
-    parts = []
-    for text in texts:
-        batch = model.batch([text], [0])
-        trace = model.trace(batch)
-        states = model.encode(model.embed(batch), batch)[0]
-        parts.append((trace.attention[0, 0], trace.readout.relevance[0, 0], states))
-    return [list(part) for part in zip(*parts, strict=True)]
 
 
 def sharp_model():

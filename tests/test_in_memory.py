@@ -166,7 +166,7 @@ def test_what_is_missing_is_counted():
         (lambda: hm.load(FRAME[:0]), hm.InputError, ["DataFrame", "rows"]),
         (lambda: hm.load(FRAME, label="stars"), hm.InputError, ["(stars)", "email, text, label"]),
         (lambda: hm.load(FRAME, text=["a", "B"]), hm.InputError, ["text = ['a', 'B']", "text='a,B'"]),
-        (lambda: hm.load(FRAME, text=True), hm.InputError, ["text = True", "string"]),
+        (lambda: hm.load(FRAME, text=True), hm.InputError, ["text = True", "expected text"]),
         (lambda: hm.load(FRAME, separator=";"), hm.InputError, ["--separator ;", "DataFrame"]),
         (lambda: hm.load(FRAME, dataset="babi_qa1"), hm.InputError, ["DataFrame", "bAbI 1"]),
         (lambda: hm.load(pd.concat([FRAME, FRAME], axis=1)), hm.InputError, ["DataFrame", "column text", "2"]),

@@ -6,12 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_audits import make_audit
 
 from heedmap.experiments.intervals import of_mean, of_median
 from heedmap.experiments.results import Results
 from heedmap.report.verdict import _tenth_above, _verdict
 from heedmap.report.wording import scale_text
 from heedmap.settings import AuditSettings
+
+AUDIT = make_audit()
 
 
 def finding(values, chance=None, ceiling=None, *, times=1, **options):
@@ -68,11 +71,11 @@ def test_texts_that_all_occur_ten_times_have_the_interval_of_the_texts(statistic
 
 def test_on_the_page_a_scale_reaches_below_chance_where_the_map_does():
     below = finding(np.random.default_rng(0).uniform(0.0, 0.3, 40), 0.5, 1.0)
-    drawn = _verdict(None, below, 40)
+    drawn = _verdict(AUDIT, below, 40)
     assert drawn.low_end == "−80% (0% is chance 0.50)"
     half = drawn.width / 2
     assert 0 < drawn.middle - half < drawn.dot < drawn.middle + half < 100
-    above = _verdict(None, finding(np.full(9, 0.7) + 0.01 * np.arange(9), 0.5, 1.0), 9)
+    above = _verdict(AUDIT, finding(np.full(9, 0.7) + 0.01 * np.arange(9), 0.5, 1.0), 9)
     assert (above.low_end, above.high_end) == ("chance 0.50", "at best 1.00")
 
 
@@ -98,7 +101,7 @@ def test_what_the_share_is_of_is_said_where_it_does_not_follow_from_the_numbers_
 def test_a_long_interval_goes_on_beyond_its_scale(value, ends, scale, goes_on):
     """A scale as long as the interval of a few texts would leave its bands no room."""
     long = replace(finding(np.full(9, 0.5), 0.1, 0.9), relative=None)
-    drawn = _verdict(None, replace(long, value=value, low=ends[0], high=ends[1]), 9)
+    drawn = _verdict(AUDIT, replace(long, value=value, low=ends[0], high=ends[1]), 9)
     assert (drawn.low_end, drawn.high_end) == scale
     assert drawn.goes_on == goes_on
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from pair_transformers import pair_tokenizer, save_pair_model
-from test_budget import texts as columns_of
+from rule_columns import columns_of
 from tiny_transformers import TEXTS, tiny_model, tiny_tokenizer
 from wording import refused, stopped
 

@@ -24,6 +24,13 @@ LABELS = "labels.csv"
 
 def is_bags(path: Path) -> bool:
     """Return whether a path is a folder with files of bags, or a Parquet file of items."""
+    try:
+        return _holds_bags(path)
+    except OSError:  # said by what reads it
+        return False
+
+
+def _holds_bags(path: Path) -> bool:
     if path.suffix == ".parquet" and path.is_file():
         return _is_parquet_of_items(path)
     if not path.is_dir():
