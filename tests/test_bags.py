@@ -268,6 +268,15 @@ def test_what_is_of_words_is_refused_for_bags(options, named):
         hm.train(hm.load("four_bags"), progress=False, **options)
 
 
+@pytest.mark.parametrize("tokenizer", ["sentences", "spaces"])
+def test_bags_are_split_by_no_tokenizer(tmp_path, arrays, tokenizer):
+    write(tmp_path, arrays, "npy")
+    write_labels(tmp_path)
+    for source in ("four_bags", str(tmp_path)):
+        with refused(f"--tokenizer {tokenizer}", "bags", "leave out"):
+            hm.load(source, tokenizer=tokenizer)
+
+
 def test_a_transformer_does_not_read_bags():
     with refused("four_bags", "transformer"):
         hm.fine_tune("nowhere", "four_bags", progress=False)
