@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tiny_audits import QUICK
-from wording import refused
+from wording import refused, stopped
 
 import heedmap as hm
 from heedmap.data.array_files import read_arrays
@@ -302,3 +302,12 @@ def test_without_lengths_all_instances_have_the_same_shape(tmp_path):
     np.savez(tmp_path / "a.npz", attention=attention, readouts=readouts)
     assert np.array_equal(read_arrays(tmp_path)["attention"], attention)
     assert len(from_array_files(tmp_path).corpus.splits["test"]) == 3
+
+
+def test_nothing_is_written_where_the_run_of_another_seed_is_none(tmp_path, heedmap):
+    folder = tmp_path / "arrays"
+    folder.mkdir()
+    as_npz(folder, made())
+    asked = ("--other-seed", tmp_path / "nowhere", "--out", tmp_path / "run")
+    stopped(heedmap("audit", "--arrays", folder, *asked), "nowhere", "no run")
+    assert not (tmp_path / "run").exists()

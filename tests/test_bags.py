@@ -205,6 +205,17 @@ def test_numbers_that_are_not_finite_are_refused_when_they_are_read(tmp_path, ar
         corpus.vectors.vectors(np.arange(corpus.vectors.starts[-1]))
 
 
+@pytest.mark.parametrize("item", [0, 2])
+def test_a_run_of_bags_with_numbers_that_are_not_finite_is_not_begun(tmp_path, arrays, item):
+    arrays[39][item, 1] = np.inf
+    write(tmp_path, arrays, "npy")
+    write_labels(tmp_path)
+    corpus = load(str(tmp_path))
+    with refused("s39.npy", f"item {item}", "finite"):
+        hm.train(corpus, out=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
 def test_few_bags_are_held_at_a_time(monkeypatch):
     read = []
 
