@@ -205,6 +205,19 @@ def test_numbers_that_are_not_finite_are_refused_when_they_are_read(tmp_path, ar
         corpus.vectors.vectors(np.arange(corpus.vectors.starts[-1]))
 
 
+def test_a_table_of_labels_without_the_usual_columns_says_how_to_name_them(tmp_path, arrays):
+    write(tmp_path, arrays, "npy")
+    write_labels(tmp_path, head="patient,diagnosis")
+    with refused("no id column", "no label column", "patient", "--id-column", "--label-column"):
+        load(str(tmp_path))
+    with refused("no label column", "--label-column", "in Python label="):
+        load(str(tmp_path), id="patient")
+    with refused("patient is read as the id", "--id-column", "--label-column"):
+        load(str(tmp_path), id="patient", label="patient")
+    corpus = load(str(tmp_path), id="patient", label="diagnosis")
+    assert corpus.classes == ["normal", "tumour"]
+
+
 @pytest.mark.parametrize("item", [0, 2])
 def test_a_run_of_bags_with_numbers_that_are_not_finite_is_not_begun(tmp_path, arrays, item):
     arrays[39][item, 1] = np.inf
