@@ -177,9 +177,10 @@ Data = Annotated[
     str | None,
     typer.Option(
         "--data",
-        help="A CSV, JSONL, Parquet or Excel file (.gz too), a folder with train/dev/test files or a folder of "
-        "texts per class, a Hub name, or the embedded corpus: reviews, reviews-stars, biographies-gender, "
-        "biographies-occupation, babi_qa1, babi_qa2, babi_qa3.",
+        help="A CSV, JSONL, Parquet or Excel file (.gz too), a folder with train/dev/test files, a folder of "
+        "texts per class, a folder of bags of vectors, a Hub name, or an embedded corpus: reviews, "
+        "reviews-stars, biographies-gender, biographies-occupation, babi_qa1, babi_qa2, babi_qa3, and of bags "
+        "digit-bags, four_bags, pos_neg, adjacent_pairs.",
     ),
 ]
 Transformer = Annotated[
