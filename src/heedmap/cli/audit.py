@@ -144,7 +144,8 @@ def audit_command(
             ModelSettings,
             TrainSettings,
             AuditSettings,
-            of="a model that is trained here; name one with --model",
+            of="a model that is trained here",
+            remedy="leave out, or name a trained transformer with --model",
         )
         trained = train_own(str(data), given, out, overwrite)
         _audit(trained, as_json, fail_on, retrain, overwrite=overwrite, **options)
