@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tiny_audits import QUICK
-from wording import refused
+from wording import refused, stopped
 
 import heedmap as hm
 from heedmap.data.array_files import read_arrays
@@ -100,6 +100,15 @@ def test_names_of_items_and_classes_stand_in_json_or_npz(tmp_path):
         assert run.corpus.splits["test"].tokens[1] == names[4:10]
 
 
+@pytest.mark.parametrize("content", [[*NAMES], {"classes": NAMES}])
+def test_classes_json_holds_their_names_alone_or_by_their_name(tmp_path, content):
+    as_npz(tmp_path, {**made(), "labels": np.array([*NAMES] * 4)})
+    (tmp_path / "classes.json").write_text(json.dumps(content))
+    run = from_array_files(tmp_path)
+    assert run.classes == [*NAMES]
+    assert run.corpus.splits["test"].labels.tolist() == [0, 1, 0, 1, 0, 0, 1]
+
+
 class Payload:
     """A pickle that leaves a trace if it is loaded."""
 
@@ -148,7 +157,9 @@ def nan_in(name):
         (without(lengths=np.array([-1, 35])), ["lengths"]),
         (without(offsets=np.array([0, 34])), ["lengths", "offsets", "both"]),
         (without(lengths=None, offsets=np.array([0, 9, 5, 34])), ["offsets", "rise"]),
-        (without(lengths=None), ["attention[0]"]),
+        (without(lengths=None), ["attention", "lengths", "offsets", 34]),
+        (without(lengths=None, attention=None, labels=None), ["attention", "values"]),
+        (without(labels=np.array([*NAMES] * 4)), ["labels[0]", "'glad'", "give classes"]),
         (without(values=made()["values"][:-1]), ["values", 34, 33]),
         (nan_in("attention"), ["attention[1]", "NaN"]),
         (nan_in("values"), ["values[0]", "NaN"]),
@@ -162,6 +173,9 @@ def nan_in(name):
         (with_more("b.parquet", b"PAR1"), ["b.parquet", "parquet"]),
         (with_more("b.json", "{"), ["b.json", "json"]),
         (with_more("b.json", "[1]"), ["b.json", "object"]),
+        (with_more("b.json", '["a", "b"]'), ["b.json", '{"classes": ["no", "yes"]}', "classes.json", "list"]),
+        (with_more("classes.json", '["a"]'), ["classes", 2, 1]),
+        (with_more("b.json", '{"classes": "no"}'), ["classes", "list of names", "str"]),
         (with_more("b.json", '{"labels": [1]}'), ["b.json", "labels", "arrays.npz"]),
         (with_more("b.json", '{"classes": ["a"]}'), ["classes", 2, 1]),
     ],
@@ -302,3 +316,12 @@ def test_without_lengths_all_instances_have_the_same_shape(tmp_path):
     np.savez(tmp_path / "a.npz", attention=attention, readouts=readouts)
     assert np.array_equal(read_arrays(tmp_path)["attention"], attention)
     assert len(from_array_files(tmp_path).corpus.splits["test"]) == 3
+
+
+def test_nothing_is_written_where_the_run_of_another_seed_is_none(tmp_path, heedmap):
+    folder = tmp_path / "arrays"
+    folder.mkdir()
+    as_npz(folder, made())
+    asked = ("--other-seed", tmp_path / "nowhere", "--out", tmp_path / "run")
+    stopped(heedmap("audit", "--arrays", folder, *asked), "nowhere", "no run")
+    assert not (tmp_path / "run").exists()

@@ -205,6 +205,30 @@ def test_numbers_that_are_not_finite_are_refused_when_they_are_read(tmp_path, ar
         corpus.vectors.vectors(np.arange(corpus.vectors.starts[-1]))
 
 
+def test_a_table_of_labels_without_the_usual_columns_says_how_to_name_them(tmp_path, arrays):
+    write(tmp_path, arrays, "npy")
+    write_labels(tmp_path, head="patient,diagnosis")
+    with refused("no id column", "no label column", "patient", "--id-column", "--label-column"):
+        load(str(tmp_path))
+    with refused("no label column", "--label-column", "in Python label="):
+        load(str(tmp_path), id="patient")
+    with refused("patient is read as the id", "--id-column", "--label-column"):
+        load(str(tmp_path), id="patient", label="patient")
+    corpus = load(str(tmp_path), id="patient", label="diagnosis")
+    assert corpus.classes == ["normal", "tumour"]
+
+
+@pytest.mark.parametrize("item", [0, 2])
+def test_a_run_of_bags_with_numbers_that_are_not_finite_is_not_begun(tmp_path, arrays, item):
+    arrays[39][item, 1] = np.inf
+    write(tmp_path, arrays, "npy")
+    write_labels(tmp_path)
+    corpus = load(str(tmp_path))
+    with refused("s39.npy", f"item {item}", "finite"):
+        hm.train(corpus, out=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
 def test_few_bags_are_held_at_a_time(monkeypatch):
     read = []
 
@@ -266,6 +290,15 @@ def test_the_deciding_items_of_embedded_bags_are_marked(name):
 def test_what_is_of_words_is_refused_for_bags(options, named):
     with refused(named):
         hm.train(hm.load("four_bags"), progress=False, **options)
+
+
+@pytest.mark.parametrize("tokenizer", ["sentences", "spaces"])
+def test_bags_are_split_by_no_tokenizer(tmp_path, arrays, tokenizer):
+    write(tmp_path, arrays, "npy")
+    write_labels(tmp_path)
+    for source in ("four_bags", str(tmp_path)):
+        with refused(f"--tokenizer {tokenizer}", "bags", "leave out"):
+            hm.load(source, tokenizer=tokenizer)
 
 
 def test_a_transformer_does_not_read_bags():

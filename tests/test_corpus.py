@@ -3,16 +3,19 @@ import hashlib
 import json
 import sys
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 from making import ROWS, write_rows
 from wording import refused, warned
 
+from heedmap.data.embedded import EMBEDDED
 from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.tokens import spaces, words
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
+from heedmap.terminal.options import Data
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.jsonl.gz", "a.parquet"])
@@ -128,6 +131,17 @@ def test_a_clone_of_a_hub_data_set_is_read_with_its_class_names(tmp_path, monkey
     corpus = load(tmp_path / "hub")
     assert corpus.classes == ["no", "yes"]
     assert [len(split) for split in corpus.splits.values()] == [40, 10, 8]
+
+
+def test_a_name_like_that_of_an_embedded_corpus_is_guessed(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with refused("digit-bag", "Hub", "did you mean the embedded digit-bags"):
+        load("digit-bag")
+
+
+def test_every_embedded_corpus_is_named_in_the_help_of_data():
+    option = get_args(Data)[1]
+    assert [name for name in EMBEDDED if name not in option.help] == []
 
 
 def test_a_name_that_is_neither_here_nor_on_the_hub_is_one_clear_line(monkeypatch):

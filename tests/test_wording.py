@@ -224,6 +224,20 @@ COMMANDS = {
     "paper that there is not": ("reproduce", "nobody"),
     "folder for a command's option": ("audit", "reviews"),
     "device of a model that is trained here": ("audit", "--data", "reviews", "--device", "cuda"),
+    "option of a transformer for a model that is trained here": (
+        "audit",
+        "--data",
+        "reviews",
+        "--side",
+        "query",
+    ),
+    "option of a transformer for a training": (
+        "train",
+        "--data",
+        "reviews",
+        "--max-positions",
+        "64",
+    ),
     "minutes of a shard": (
         "audit",
         "--data",

@@ -89,6 +89,7 @@ def audit_command(
     if arrays is not None:
         given.allow(AuditSettings, of="--arrays, which are what a model made")
         AuditSettings.of(**options)
+        _check_other_seeds(options)
         model_options: dict[str, object] = {
             "--data": data, "--run": run, "--model": model, "--variant": variant, "--device": device,
             "--retrain": retrain,
@@ -99,6 +100,7 @@ def audit_command(
     _check_source(data, run, model, variant, out)
     # A wrong value is reported before the training.
     _check_divisible(AuditSettings.of(**options), retrain, variant, out)
+    _check_other_seeds(options)
     if run is not None:
         given.allow(AuditSettings, of="--run, whose settings stand")
         if model is not None:
@@ -137,14 +139,13 @@ def audit_command(
             raise InputError(
                 "--device: not an option of a model that is trained here, on the CPU; leave out"
             )
-        for seed_folder in options.get("other_seed", ()):  # before the training
-            RunFolder(Path(seed_folder)).settings()
         given.allow(
             TOKENS,
             ModelSettings,
             TrainSettings,
             AuditSettings,
-            of="a model that is trained here; name one with --model",
+            of="a model that is trained here",
+            remedy="leave out, or name a trained transformer with --model",
         )
         trained = train_own(str(data), given, out, overwrite)
         _audit(trained, as_json, fail_on, retrain, overwrite=overwrite, **options)
@@ -202,6 +203,12 @@ def _check_divisible(
     if variant is not None and out is None:
         raise InputError("--variant: expected --out too, the folder that all shards work for")
     settings.refuse_drawn("--shard")
+
+
+def _check_other_seeds(options: dict[str, Any]) -> None:
+    """Raise InputError if a folder of --other-seed is no run, before anything is trained or written."""
+    for seed_folder in options.get("other_seed", ()):
+        RunFolder(Path(seed_folder)).settings(moved=True)
 
 
 def _open(

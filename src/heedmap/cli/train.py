@@ -35,8 +35,13 @@ def train_command(
         raise InputError("expected --data: a file, a folder, a Hub name, or reviews")
     refuse_missing(data)
     if model is None:
-        command = "an attention model, which has --max-tokens; name a --model"
-        given.allow(TOKENS, ModelSettings, TrainSettings, of=command)
+        given.allow(
+            TOKENS,
+            ModelSettings,
+            TrainSettings,
+            of="an attention model, which has --max-tokens",
+            remedy="leave out, or name a transformer with --model",
+        )
         run = train_own(data, given, out, overwrite)
     else:
         command = "--model, which comes with its own and reads no data set of a paper"

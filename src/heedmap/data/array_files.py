@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.errors import InputError
+from heedmap.files.naming import kind_of
 
 RAGGED = ("attention", "values", "readouts")  # one array for all items, cut by lengths or offsets
 SIZES = ("lengths", "offsets")
@@ -112,8 +113,13 @@ def _columns(table: Any) -> Iterator[tuple[str, Any]]:
 
 def _of_json(path: Path) -> dict[str, Any]:
     content = json.loads(path.read_text(encoding="utf-8"))
+    if isinstance(content, list) and path.stem in NAMES:
+        return {path.stem: content}
     if not isinstance(content, dict):
-        raise InputError(f"{path}: expected an object with the names of items or classes by name")
+        raise InputError(
+            f'{path}: expected an object with the names of items or classes by name, such as {{"classes": '
+            f'["no", "yes"]}}, or a list in classes.json or items.json, got {kind_of(content)}'
+        )
     return content
 
 
@@ -126,10 +132,23 @@ def _cut(folder: Path, arrays: dict[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in arrays.items() if name not in (*ragged, *SIZES)}
     rest = {name: value.tolist() if _is_words(value) else value for name, value in rest.items()}
     if not given_sizes:
+        if _is_joined(ragged["attention"]):
+            raise InputError(
+                f"{folder}: attention: expected lengths (B,) or offsets (B + 1,) too, since it is one array of "
+                f"{len(ragged['attention'])} weights; say how many items each instance has, or where each "
+                "begins"
+            )
         return {**ragged, **rest}
     name = given_sizes[0]
     ends = _ends(folder, name, np.asarray(arrays[name]))
     return {**{key: _parts(folder, key, ragged[key], ends, name) for key in ragged}, **rest}
+
+
+def _is_joined(attention: Any) -> bool:
+    """Return whether these are weights one by one, and no weights by instance."""
+    if isinstance(attention, list):
+        return bool(attention) and isinstance(attention[0], int | float)
+    return bool(attention.ndim == 1)
 
 
 def _is_words(value: Any) -> bool:

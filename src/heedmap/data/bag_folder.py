@@ -77,7 +77,7 @@ class BagFolder:
     def spec(self, id_column: str | None) -> ColumnSpec:
         """Return how a table of labels is read: the text of a row is the name of a bag."""
         names = ID_COLUMNS if id_column is None else (id_column,)
-        return ColumnSpec(text=names, label=LABEL_COLUMNS, tokenize=self._items)
+        return ColumnSpec(text=names, label=LABEL_COLUMNS, tokenize=self._items, role="id")
 
     def _items(self, name: str) -> list[str]:
         bag = name.strip()

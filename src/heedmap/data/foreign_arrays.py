@@ -62,7 +62,5 @@ def each(values: Any, name: str, count: int | None = None) -> list[Any]:
     is_list = isinstance(values, Sequence)
     parts = list(values) if is_list else list(as_numpy(values, name))
     if count is not None and len(parts) != count:
-        raise InputError(
-            f"{name}: expected one per instance of attention, {count}, got {len(parts)}"
-        )
+        raise InputError(f"{name}: expected one for each of {count} instances, got {len(parts)}")
     return parts

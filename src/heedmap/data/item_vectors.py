@@ -6,7 +6,7 @@ An item's name is `BAG:NUMBER`, its number in its bag counted from 0. It may say
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +85,17 @@ class ItemVectors:
             is_here = orders == order
             vectors[is_here] = self._bag(order)[rows[is_here] - self.starts[order]]
         return vectors
+
+    def check(self, names: Iterable[str]) -> None:
+        """Read the whole bag of each of these items.
+
+        Raises:
+            InputError: as `vectors`.
+        """
+        for name in names:
+            row = self.row(name)
+            assert row is not None, "an item of these bags"
+            self.vectors(np.array([row]))
 
     def coordinates(self, tokens: Sequence[str]) -> NDArray[np.float64] | None:
         """Return where the items of one bag lie, (T, 2) by their names; None where it is not known."""

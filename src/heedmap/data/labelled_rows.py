@@ -159,16 +159,18 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
         if name == "text" or named[name] or (name in ("label", "query") and guesses[name])
     ]
     if missing := [name for name in needed if columns[name] is None]:
-        raise _missing(
-            rows, settings, {name: named[name] or " / ".join(guesses[name]) for name in missing}
-        )
+        names_by_role = {
+            spec.role if name == "text" else name: named[name] or " / ".join(guesses[name])
+            for name in missing
+        }
+        raise _missing(rows, settings, names_by_role)
     text, label, query = columns["text"], columns["label"], columns["query"]
     assert text is not None
     for role, column in (("query", query), ("label", label)):
         if column in (text, *map(str.strip, text.split(","))):
             raise InputError(
-                f"{settings.source}: {column} is read as the text and as the {role}; name two columns with "
-                f"--text-column and --{role}-column"
+                f"{settings.source}: {column} is read as the {spec.role} and as the {role}; name two columns "
+                f"with --{spec.role}-column and --{role}-column"
             )
     return Columns(text, label, query, columns["id"], _read_first(rows, settings, text, query))
 

@@ -107,6 +107,11 @@ def _read_corpus(
 
 def corpus_of(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str] = ()) -> Corpus:
     """Make the corpus of labelled texts that were read as the settings say (see `load_corpus`)."""
+    if texts.vectors is not None and settings.tokenizer != "words":
+        raise InputError(
+            f"--tokenizer {settings.tokenizer}: an option of texts, got bags, whose items are not split; leave "
+            "out"
+        )
     if settings.dataset is None or settings.source in EMBEDDED:
         texts = _without_missing(texts, settings.classes or outputs)
     both = {"nouns": PAIRS} if settings.side == "both" else {}

@@ -60,7 +60,8 @@ class ColumnSpec:
     """Names that a column may have, the first that is there, and how a text becomes tokens.
 
     The first name of the text may be of several columns that are joined: title,content. Without a name for the
-    label none is read. `clean` changes a text before it becomes tokens.
+    label none is read. `clean` changes a text before it becomes tokens. `role`: what the column of the text is
+    called, which of bags has their ids.
     """
 
     text: Sequence[str] = TEXT_COLUMNS
@@ -68,6 +69,7 @@ class ColumnSpec:
     query: Sequence[str] = ()
     tokenize: Callable[[str], list[str]] | None = None
     clean: Callable[[str], str] | None = None
+    role: str = "text"
 
 
 def within_limits(rows: Sequence[Row], settings: DataSettings) -> tuple[list[Row], Counter[str]]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from heedmap.data import readers as files
@@ -177,8 +178,18 @@ def _read_tables(path: Path, settings: DataSettings) -> Tables:
         return Tables({"all": read_file(path)})
     else:
         files.refuse_dialect(settings.source, **dialect)
-        by_name = files.read_hub(settings.source)
+        by_name = _of_hub(settings.source)
     return _by_split(by_name, settings)
+
+
+def _of_hub(source: str) -> dict[str, Rows]:
+    """Read a data set of the Hub; where there is none, an embedded corpus of a like name may be meant."""
+    try:
+        return files.read_hub(source)
+    except InputError as error:
+        if guess := get_close_matches(source, EMBEDDED, 1, 0.8):
+            raise InputError(f"{error}; did you mean the embedded {guess[0]}?") from error
+        raise
 
 
 def _unread(folder: Path, tables: Sequence[Path]) -> list[str]:

@@ -20,6 +20,7 @@ from heedmap.terminal.output import some_of
 MARKS = ("sentence_transformers", "sbert_ce_default_activation_function")
 """Entries that sentence-transformers writes into the configuration of a cross-encoder."""
 STANDARD = "LABEL_0"
+HALF = 0.5  # the threshold where none is given
 
 
 class OneOutput(NamedTuple):
@@ -69,13 +70,18 @@ def one_output(
         several: whether the model gives several labels at once.
 
     Raises:
-        InputError: no such label, or none named of several, or one of a model that gives one class.
+        InputError: no such label, or none named of several, or one or a threshold of a model of one class.
     """
     if not several:
         if label is not None:
             raise InputError(
                 f"--output {label}: expected a model that gives several labels at once, got one that gives "
                 "one class; leave out"
+            )
+        if threshold != HALF:
+            raise InputError(
+                f"--threshold {threshold:g}: expected a model that gives several labels at once, got one that "
+                "gives one class; leave out"
             )
         if not is_relevance(config):
             return None

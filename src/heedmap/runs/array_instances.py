@@ -60,7 +60,7 @@ def instances_of(
     ]
     kept = np.array([i for i, row in enumerate(rows) if row.shape[-1]], dtype=np.int64)
     if not len(kept):
-        raise InputError("attention: expected an instance with items at least, got none")
+        raise InputError("attention: expected at least one instance that has items, got none")
     if (values is None) == (readouts is None):
         raise InputError(
             "expected either values (states, with weight and bias of the linear head) or readouts (what each "
@@ -109,6 +109,11 @@ def instances_of(
 def _weights(value: Any, name: str) -> Floats:
     """Return weights as (K, T): none below 0, and some above."""
     weights = as_floats(value, name)
+    if weights.ndim == 0:
+        raise InputError(
+            f"{name}: expected the weights of an instance, (T,) or rows of them (K, T), got one number; cut an "
+            "array that joins all instances by their lengths: numpy.split(array, numpy.cumsum(lengths)[:-1])"
+        )
     if weights.ndim not in (1, 2):
         raise InputError(
             f"{name}: expected weights (T,) or rows of them (K, T), got {weights.shape}"

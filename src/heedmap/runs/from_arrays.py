@@ -131,7 +131,7 @@ def from_arrays(
     split = Split(
         [f"index {i}" for i in numbers.tolist()],
         tokens,
-        _labels(labels, names, count)[numbers],
+        _labels(labels, names, count, named=classes is not None)[numbers],
         numbers=np.arange(len(numbers)),
     )
     data = DataSettings.of(source=source, training=False, nouns=INSTANCES)
@@ -161,6 +161,8 @@ def from_array_files(folder: str | Path, out: Out | None = None, overwrite: bool
 def _class_names(classes: Sequence[str] | None, count: int) -> list[str]:
     if classes is None:
         return [str(number) for number in range(count)]
+    if isinstance(classes, str | dict) or not hasattr(classes, "__iter__"):
+        raise KindError(f"classes: expected a list of names, got {kind_of(classes)}")
     names = [str(name) for name in classes]
     if len(names) != count or len(set(names)) != count:
         raise InputError(
@@ -206,8 +208,8 @@ def _name_others(
     return tokens
 
 
-def _labels(labels: Any, classes: list[str], count: int) -> NDArray[np.int64]:
-    """Return the class of each instance; UNKNOWN where there are no labels."""
+def _labels(labels: Any, classes: list[str], count: int, *, named: bool) -> NDArray[np.int64]:
+    """Return the class of each instance; UNKNOWN where there are no labels. `named`: classes were given."""
     if labels is None:
         return np.full(count, UNKNOWN)
     parts = list(labels) if isinstance(labels, list | tuple) else np.asarray(labels).tolist()
@@ -220,8 +222,10 @@ def _labels(labels: Any, classes: list[str], count: int) -> NDArray[np.int64]:
         elif isinstance(label, Integral) and 0 <= int(label) < len(classes):
             result[i] = int(label)
         else:
+            is_name = isinstance(label, str) and not named
             raise InputError(
                 f"labels[{i}]: expected one of {', '.join(classes)}, or its number, got {label!r}"
+                + ("; give classes, the names of the outputs in their order" if is_name else "")
             )
     return result
 

@@ -111,7 +111,9 @@ def model_settings(corpus: Corpus, options: dict[str, Any]) -> ModelSettings:
 def _check_bags(
     corpus: Corpus, model: dict[str, Any], training: dict[str, Any], out: Out | None
 ) -> None:
-    """Raise InputError where words are asked for of bags, or a folder that could not read them again."""
+    """Raise InputError where words are asked for of bags, a folder could not read them again, or they are no
+    finite numbers.
+    """
     for name in ("embedding_size", "vectors", "min_df"):
         if name in model or name in training:
             raise InputError(
@@ -129,6 +131,8 @@ def _check_bags(
             f"{corpus.settings.source}: expected bags in files for a run that a folder keeps; write each with "
             "numpy.save beside a labels.csv (bag_id,label) and load their folder, or train without out"
         )
+    for part in corpus.splits.values():  # before a folder is begun
+        corpus.vectors.check(tokens[0] for tokens in part.tokens)
 
 
 def train_as(

@@ -43,12 +43,12 @@ class Given:
         options = options_of(*groups)
         return {name: value for name, value in self.values.items() if name in options}
 
-    def allow(self, *groups: Group, of: str) -> None:
-        """Raise InputError if the user gave an option that is no field of these settings."""
+    def allow(self, *groups: Group, of: str, remedy: str = "leave out") -> None:
+        """Raise InputError, which ends with the remedy, if the user gave an option of no such settings."""
         allowed = self.of(*groups)
         if wrong := [f"--{name.replace('_', '-')}" for name in self.values if name not in allowed]:
             kind = "not an option" if len(wrong) == 1 else "not options"
-            raise InputError(f"{', '.join(wrong)}: {kind} of {of}; leave out")
+            raise InputError(f"{', '.join(wrong)}: {kind} of {of}; {remedy}")
 
 
 def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -177,9 +177,10 @@ Data = Annotated[
     str | None,
     typer.Option(
         "--data",
-        help="A CSV, JSONL, Parquet or Excel file (.gz too), a folder with train/dev/test files or a folder of "
-        "texts per class, a Hub name, or the embedded corpus: reviews, reviews-stars, biographies-gender, "
-        "biographies-occupation, babi_qa1, babi_qa2, babi_qa3.",
+        help="A CSV, JSONL, Parquet or Excel file (.gz too), a folder with train/dev/test files, a folder of "
+        "texts per class, a folder of bags of vectors, a Hub name, or an embedded corpus: reviews, "
+        "reviews-stars, biographies-gender, biographies-occupation, babi_qa1, babi_qa2, babi_qa3, and of bags "
+        "digit-bags, four_bags, pos_neg, adjacent_pairs.",
     ),
 ]
 Transformer = Annotated[
