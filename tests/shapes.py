@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "heedmap"
 # Packages in which every annotation is checked; elsewhere only modules with shapes are. None is in `runs`: its
 # functions are called by users, say themselves what was expected, and are tested for it.
 CHECKED = (
-    "counterfactual", "data.batches", "experiments", "files", "huggingface", "importance", "kendall",
+    "counterfactual", "data.batches", "experiments", "files", "huggingface", "importance",
     "measures", "models", "retraining", "training",
 )  # fmt: skip
 # Functions that only slow tests call, or further cases of a test.

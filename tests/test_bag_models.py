@@ -11,6 +11,7 @@ from heedmap.importance import deletions, leave_one_out_alone
 from heedmap.importance.deletions import reread_kept, reread_under, reread_without_each
 from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
 from heedmap.models.attention_classifier import TextClassifier
+from heedmap.models.encoders import MLP
 from heedmap.models.per_class_classifier import PerClassClassifier
 from heedmap.settings import ModelSettings
 
@@ -187,3 +188,17 @@ def test_training_on_bags_learns_them(maps):
     corpus = hm.load("four_bags", train_texts=200, test_texts=60)
     run = hm.train(corpus, epochs=12, learning_rate=0.01, maps=maps, progress=False)
     assert run.training.scores[run.training.best_epoch]["accuracy"] > 0.9
+
+
+def test_an_mlp_sums_a_text_up_by_the_mean_of_its_states():
+    encoder = MLP(3, 4)
+    states = encoder(torch.randn(2, 5, 3), lengths := torch.tensor([5, 2]))
+    means = [rows[:n].mean(0) for rows, n in zip(states, lengths.tolist(), strict=True)]
+    assert torch.allclose(encoder.last(states, lengths), torch.stack(means))
+
+
+def test_under_a_map_per_class_the_heat_map_is_that_of_the_predicted_class():
+    model, _, texts, _ = make("gated", "mlp", "per-class")
+    trace = model.trace(model.batch(texts, range(len(texts))))
+    of_predicted = trace.attention[torch.arange(len(trace.rows)), trace.predicted]
+    assert torch.equal(model.to_heatmap(trace, trace.attention[None])[0], of_predicted)

@@ -340,3 +340,16 @@ def test_an_opened_model_is_audited(tmp_path, kind):
     audit.save(tmp_path / "report.html")
     with refused("bags"):
         run.explain("a text")
+
+
+def test_the_heat_map_of_a_module_is_the_mean_of_its_rows_or_the_predicted_classes():
+    module, bags = make(Contextual)
+    model = (run := hm.open_pooling(module, bags, layer="score")).model
+    texts = run.corpus.splits["test"].texts
+    trace = model.trace(batch := model.batch(texts, range(len(texts))))
+    assert torch.allclose(
+        model.to_heatmap(trace, trace.attention[None])[0], trace.attention.mean(1)
+    )
+    assert model.token_positions(batch).sum(1).tolist() == [len(bag) for bag in bags]
+    values = torch.arange(batch.ids.numel()).reshape(batch.ids.shape).float()
+    assert torch.equal(model.on_tokens(values, batch), values[:, 1:-1])
