@@ -50,12 +50,13 @@ def audit_all_labels(
     finished = audit_labels(
         model, data, out=place, overwrite=overwrite, audit_options=audit_options, **options
     )
+    rows = finished.to_rows()
     if as_json:
-        print_json({"folder": str(finished.folder), "labels": finished.to_rows()})
+        print_json({"folder": str(finished.folder), "labels": rows})
     else:
         show(*terminal(finished.result), width=160)
         say(f"Result: {finished.folder / 'result.html'} (also .md, .csv, .tex)")
-    bad = [row["label"] for row in finished.to_rows() if fails(row["answer"], fail_on)]
+    bad = [row["label"] for row in rows if fails(row["answer"], fail_on)]
     if bad:
         say(f"heedmap: the answer fails for {', '.join(bad)}: --fail-on {fail_on}", error=True)
         raise typer.Exit(1)

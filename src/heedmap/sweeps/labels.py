@@ -74,15 +74,18 @@ class LabelAudit:
 
 @dataclass(frozen=True)
 class LabelAudits:
-    """The audits of all labels of a model, their folder and their page."""
+    """The audits of all labels of a model, their folder and their page.
+
+    `certain` are the labels whose answers are certain of more such texts (`certain_labels`).
+    """
 
     folder: Path
     labels: list[LabelAudit]
+    certain: set[str]
     result: Result
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per label, as JSON has it: its texts, the answer, and whether that is certain."""
-        certain = certain_labels(self.labels)
         return [
             {
                 "label": label_audit.label,
@@ -90,7 +93,7 @@ class LabelAudits:
                 "answer": None
                 if label_audit.audit is None
                 else label_audit.audit.bottom_line.answer,
-                "certain": label_audit.label in certain,
+                "certain": label_audit.label in self.certain,
             }
             for label_audit in self.labels
         ]
@@ -162,9 +165,10 @@ def audit_labels(
                 f"{model}: expected a label that is predicted for {FEWEST_TEXTS} texts or more, got none "
                 f"({counts}); give more texts, or a lower --threshold"
             )
-        result = make_result(audits, folders, threshold)
+        certain = certain_labels(audits)
+        result = make_result(audits, certain, folders, threshold)
         write(folder, result)
-        return LabelAudits(folder, audits, result)
+        return LabelAudits(folder, audits, certain, result)
 
 
 def folder_names(labels: Sequence[str]) -> list[str]:
@@ -238,9 +242,10 @@ def _chance_of_another(label_audit: Audit) -> float | None:
     return chance_of_another(texts_of(tables), clusters, said, thresholds, seed)
 
 
-def make_result(audits: Sequence[LabelAudit], folders: Sequence[str], threshold: float) -> Result:
+def make_result(
+    audits: Sequence[LabelAudit], certain: set[str], folders: Sequence[str], threshold: float
+) -> Result:
     """Make the page of all labels, in the order of the model's outputs."""
-    certain = certain_labels(audits)
     rows = [
         {
             "label": label_audit.label,
