@@ -92,7 +92,6 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
         dict(left_out),
         also_in(rows_of["test"], {name: rows_of[name] for name in SPLITS if name != "test"}),
         [*texts.notes, *notes(rows_of, unseen, classes, number, settings)],
-        vectors=texts.vectors,
     )
 
 
@@ -170,7 +169,6 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         dict(left_out),
         also_in(rows, parts_within_limits(further, settings)[0]),
         [*read_notes, *notes({"test": rows}, (), outputs, number, settings)],
-        vectors=texts.vectors,
     )
 
 

@@ -147,7 +147,6 @@ class Corpus:
     Reasons in `left_out` that end in `(kept)` count what was changed, not left out (see `apart`).
     `also_in` counts the test texts that another split of the source has too, by split; they are not left out.
     `in_memory` are the texts themselves where they came from memory: a run keeps them.
-    `vectors` are those of the items where the texts are bags, whose tokens are the names of their items.
     `notes` say how its files were read (`Rows.notes`), then what is odd about its labels and texts (see
     `heedmap.data.quality`).
     """
@@ -160,7 +159,6 @@ class Corpus:
     also_in: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     in_memory: InMemory | None = None
-    vectors: ItemVectors | None = None
 
     def __repr__(self) -> str:
         lines = [f"Corpus {self.name}, {len(self.classes)} classes"]
@@ -217,6 +215,11 @@ class Corpus:
         return any(
             split.queries is not None or split.seconds is not None for split in self.splits.values()
         )
+
+    @property
+    def vectors(self) -> ItemVectors | None:
+        """Return the vectors of the items where the texts are bags, whose tokens are the items' names."""
+        return next((split.vectors for split in self.splits.values()), None)
 
     @property
     def sentences(self) -> bool:
