@@ -1,7 +1,8 @@
 """Files that hold one bag of vectors each: .h5 (as CLAM writes them), .npy and .safetensors."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,14 @@ class BagFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.shape, coordinate_shape = self._shapes()
-        self.located = coordinate_shape is not None
-        if coordinate_shape is not None and coordinate_shape != (self.shape[0], 2):
+        names = self._names()
+        self.features = _features_of(path, names)
+        self.shape = self._shape(self.features)
+        self.located = COORDINATES in names
+        if self.located and (shape := self._shape(COORDINATES)) != (self.shape[0], 2):
             raise InputError(
                 f"{path}: expected {COORDINATES} of the shape ({self.shape[0]}, 2), a place for each item, got "
-                f"{coordinate_shape}"
+                f"{shape}"
             )
 
     def bag(self) -> StoredBag:
@@ -41,7 +44,7 @@ class BagFile:
 
     def vectors(self) -> NDArray[np.floating]:
         """Read the vectors."""
-        return self._read(FEATURES)
+        return self._read(self.features)
 
     def coordinates(self) -> NDArray[np.float64]:
         """Read where the items lie, (T, 2)."""
@@ -51,64 +54,52 @@ class BagFile:
         with reading(self.path), self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").digest()
 
-    def _shapes(self) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-        names = self._names()
-        name = _features_of(self.path, names)
-        coordinates = self._shape(COORDINATES) if COORDINATES in names else None
-        return self._shape(name), coordinates
-
     def _names(self) -> list[str]:
         """Return the names of the arrays in the file."""
-        try:
+        with self._opened() as file:
             if self.path.suffix == ".npy":
                 return [FEATURES]
-            with self._opened() as file:
-                return [name for name in file.keys() if _is_array(file, name)]  # noqa: SIM118 - a file
-        except (OSError, ValueError, _safetensors_error()) as error:
-            raise _unreadable(self.path, error) from error
+            return [name for name in file.keys() if _is_array(file, name)]  # noqa: SIM118 - a file
 
     def _shape(self, name: str) -> tuple[int, ...]:
-        try:
-            if self.path.suffix == ".npy":
-                array = np.load(self.path, mmap_mode="r", allow_pickle=False)
-                _check_kind(self.path, array.dtype.kind)
-                return tuple(array.shape)
-            with self._opened() as file:
-                if self.path.suffix == ".h5":
-                    _check_kind(self.path, file[name].dtype.kind)
-                    return tuple(file[name].shape)
+        with self._opened() as file:
+            if self.path.suffix == ".safetensors":
                 return tuple(file.get_slice(name).get_shape())
-        except (OSError, ValueError, EOFError, _safetensors_error()) as error:
-            raise _unreadable(self.path, error) from error
+            array = file if self.path.suffix == ".npy" else file[name]
+            _check_kind(self.path, array.dtype.kind)
+            return tuple(array.shape)
 
     def _read(self, name: str) -> NDArray[Any]:
+        with self._opened() as file:
+            if self.path.suffix == ".npy":
+                return np.asarray(file)
+            if self.path.suffix == ".h5":
+                return np.asarray(file[name][()])
+            return np.asarray(file.get_tensor(name).float())  # bfloat16 too
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Open the file, and say what is wrong where it cannot be read: a mapped array, or arrays by name."""
+        from safetensors import SafetensorError, safe_open
+
         try:
             if self.path.suffix == ".npy":
-                return np.asarray(np.load(self.path, mmap_mode="r", allow_pickle=False))
-            with self._opened() as file:
-                if name == FEATURES:
-                    names = [key for key in file.keys() if _is_array(file, key)]  # noqa: SIM118
-                    name = _features_of(self.path, names)
-                if self.path.suffix == ".h5":
-                    return np.asarray(file[name][()])
-                return np.asarray(file.get_tensor(name).float())  # bfloat16 too
-        except (OSError, ValueError, EOFError, _safetensors_error()) as error:
-            raise _unreadable(self.path, error) from error
+                yield np.load(self.path, mmap_mode="r", allow_pickle=False)
+            elif self.path.suffix == ".h5":
+                import h5py
 
-    def _opened(self) -> Any:
-        if self.path.suffix == ".h5":
-            import h5py
-
-            return h5py.File(self.path, "r")
-        from safetensors import safe_open
-
-        return safe_open(self.path, framework="pt")
-
-
-def _safetensors_error() -> type[Exception]:
-    from safetensors import SafetensorError
-
-    return SafetensorError
+                with h5py.File(self.path, "r") as file:
+                    yield file
+            else:
+                with safe_open(self.path, framework="pt") as file:
+                    yield file
+        except InputError:
+            raise
+        except (OSError, ValueError, EOFError, KeyError, SafetensorError) as error:
+            kind = self.path.suffix
+            raise InputError(
+                f"{self.path}: cannot be read as {kind} ({first_line(error)})"
+            ) from error
 
 
 def _is_array(file: Any, name: str) -> bool:
@@ -129,12 +120,6 @@ def _features_of(path: Path, names: Sequence[str]) -> str:
 def _check_kind(path: Path, kind: str) -> None:
     if kind not in "fiu":
         raise InputError(f"{path}: expected an array of numbers, got one of another kind")
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    if isinstance(error, InputError):
-        return error
-    return InputError(f"{path}: cannot be read as {path.suffix} ({first_line(error)})")
 
 
 def bag_paths(folder: Path) -> dict[str, Path]:

@@ -35,13 +35,13 @@ def _holds_bags(path: Path) -> bool:
         return _is_parquet_of_items(path)
     if not path.is_dir():
         return False
-    if any(p.suffix in SUFFIXES for p in path.iterdir()):
-        return True
-    if any(p.suffix == ".pt" for p in path.iterdir()) and _tables_in(path):
-        return True
-    if any((path / name).is_dir() for name in ("h5_files", "pt_files")):
-        return True
-    return _items_in(path) is not None
+    suffixes = {p.suffix for p in path.iterdir()}
+    return bool(
+        suffixes & {*SUFFIXES}
+        or (".pt" in suffixes and _tables_in(path))
+        or any((path / name).is_dir() for name in ("h5_files", "pt_files"))
+        or _items_in(path)
+    )
 
 
 def _is_parquet_of_items(path: Path) -> bool:

@@ -1,8 +1,6 @@
 """Bags of vectors from memory: a list of arrays, with a label for each."""
 
-import hashlib
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +8,7 @@ import numpy as np
 from heedmap.data.assembly import to_train
 from heedmap.data.corpus import Corpus
 from heedmap.data.foreign_arrays import as_floats, as_numpy, each
-from heedmap.data.item_vectors import ItemVectors, StoredBag, common_width
+from heedmap.data.item_vectors import ItemVectors, StoredBag, common_width, held_bag
 from heedmap.data.labels import label_text
 from heedmap.data.rows import LabelledTexts, Row
 from heedmap.errors import InputError
@@ -95,15 +93,12 @@ def labelled_bags(
 
 def _stored(name: str, array: np.ndarray, place: Any) -> StoredBag:
     narrow = array.astype(np.float32)
-    content = hashlib.sha256(narrow.tobytes()).digest()
-    read = partial(np.asarray, narrow)
     if place is None:
-        return StoredBag(len(array), read, content, name)
+        return held_bag(narrow, name)
     coordinates = as_numpy(place, f"coordinates of {name}").astype(np.float64)
     if coordinates.shape != (len(array), 2):
         raise InputError(
             f"coordinates of {name}: expected the shape ({len(array)}, 2), a place for each item, got "
             f"{coordinates.shape}"
         )
-    content = hashlib.sha256(content + coordinates.tobytes()).digest()
-    return StoredBag(len(array), read, content, name, partial(np.asarray, coordinates))
+    return held_bag(narrow, name, coordinates)

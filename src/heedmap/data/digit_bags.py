@@ -4,12 +4,9 @@ A bag holds some of the 1,797 pictures of 8 × 8 pixels (a vector of 64 numbers 
 whether one of them is a nine. An image is in bags of one split only. The name of an item ends in its digit.
 """
 
-import hashlib
-from functools import partial
-
 import numpy as np
 
-from heedmap.data.item_vectors import ItemVectors, StoredBag
+from heedmap.data.item_vectors import ItemVectors, StoredBag, held_bag
 from heedmap.data.rows import LabelledTexts, Parts, Row
 
 SEED = 9
@@ -42,19 +39,13 @@ def digit_bags() -> LabelledTexts:
             items = np.concatenate([rng.choice(nines, count), rng.choice(remaining, size - count)])
             drawn[split].append((f"{split}-{number}", rng.permutation(items)))
     for name, items in (bag for bags in drawn.values() for bag in bags):
-        stored[name] = held_bag(name, vectors[items])
+        stored[name] = held_bag(vectors[items], f"bag {name}")
     store = ItemVectors(stored, vectors.shape[1], in_memory=False)
     parts: Parts = {
         split: [_row(store, name, digits[items]) for name, items in bags]
         for split, bags in drawn.items()
     }
     return LabelledTexts(parts, vectors=store)
-
-
-def held_bag(name: str, vectors: np.ndarray) -> StoredBag:
-    """Return a bag of vectors that are in memory."""
-    content = hashlib.sha256(vectors.tobytes()).digest()
-    return StoredBag(len(vectors), partial(np.asarray, vectors), content, f"bag {name}")
 
 
 def _row(store: ItemVectors, name: str, digits: np.ndarray) -> Row:

@@ -8,6 +8,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,18 @@ class StoredBag:
     content: bytes
     place: str
     read_coordinates: Callable[[], NDArray[np.float64]] | None = None
+
+
+def held_bag(
+    vectors: NDArray[np.float32], place: str, coordinates: NDArray[np.float64] | None = None
+) -> StoredBag:
+    """Return a bag of vectors that are in memory, and of its coordinates where they are known."""
+    content = hashlib.sha256(vectors.tobytes()).digest()
+    read, count = partial(np.asarray, vectors), len(vectors)
+    if coordinates is None:
+        return StoredBag(count, read, content, place)
+    content = hashlib.sha256(content + coordinates.tobytes()).digest()
+    return StoredBag(count, read, content, place, partial(np.asarray, coordinates))
 
 
 class ItemVectors:

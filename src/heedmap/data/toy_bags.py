@@ -17,8 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.data.digit_bags import held_bag
-from heedmap.data.item_vectors import ItemVectors
+from heedmap.data.item_vectors import ItemVectors, held_bag
 from heedmap.data.rows import LabelledTexts, Parts, Row
 
 SEED = 4
@@ -64,7 +63,11 @@ def toy_bags(name: str) -> LabelledTexts:
         split: [(f"{split}-{i}", _draw(rule, i % classes, rng)) for i in range(count)]
         for split, count in BAGS.items()
     }
-    bags = {key: held_bag(key, one_hot[digits]) for part in drawn.values() for key, digits in part}
+    bags = {
+        key: held_bag(one_hot[digits], f"bag {key}")
+        for part in drawn.values()
+        for key, digits in part
+    }
     store = ItemVectors(bags, DIGITS, in_memory=False)
     parts: Parts = {}
     for split, part in drawn.items():
