@@ -93,9 +93,10 @@ class AttentionClassifier(Classifier):
     def trace(self, batch: Batch) -> Trace:
         """Run one forward pass."""
 
-    @abstractmethod
     def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
-        """Return logits under S other weightings each, without running the encoder again."""
+        """Return logits under S other weightings each, from the read-out: the encoder does not run again."""
+        assert trace.readout is not None
+        return decode(trace.readout, attention)
 
 
 class TextClassifier(AttentionClassifier):
@@ -141,8 +142,3 @@ class TextClassifier(AttentionClassifier):
         return Trace(
             batch.rows, batch.mask, attention, support, heatmap, logits, readout, **normalisation
         )
-
-    def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
-        """Return logits under S other weightings each, from the read-out."""
-        assert trace.readout is not None
-        return decode(trace.readout, attention)

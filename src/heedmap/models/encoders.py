@@ -178,20 +178,13 @@ class SmallCNN(CNN):
     kernels = (3, 5)
 
 
-class Average(Encoder):
-    """h_t = tanh(W e_t + b): each position by itself."""
+class _Projection(Encoder):
+    """h_t = f(W e_t + b): each position by itself."""
 
     def __init__(self, embedding_size: int, hidden_size: int) -> None:
         super().__init__()
         self.projection = nn.Linear(embedding_size, hidden_size)
         self.size = hidden_size
-
-    def forward(
-        self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
-    ) -> Float[Tensor, "B L D"]:
-        """Return the states of all positions."""
-        states: Tensor = self.projection(embedded)
-        return states.tanh()
 
     def last(
         self, states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
@@ -202,27 +195,27 @@ class Average(Encoder):
         return _mean(self, states, lengths)
 
 
-class MLP(Encoder):
+class Average(_Projection):
+    """h_t = tanh(W e_t + b): each position by itself."""
+
+    def forward(
+        self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B L D"]:
+        """Return the states of all positions."""
+        states: Tensor = self.projection(embedded)
+        return states.tanh()
+
+
+class MLP(_Projection):
     """h_t = ReLU(W e_t + b): each position by itself, without marks (Ilse et al. 2018, Lu et al. 2021)."""
 
     marks = False
-
-    def __init__(self, embedding_size: int, hidden_size: int) -> None:
-        super().__init__()
-        self.projection = nn.Linear(embedding_size, hidden_size)
-        self.size = hidden_size
 
     def forward(
         self, embedded: Float[Tensor, "B L E"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B L D"]:
         """Return the states of all positions."""
         return functional.relu(self.projection(embedded))
-
-    def last(
-        self, states: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
-    ) -> Float[Tensor, "B D"]:
-        """Return the mean over the tokens."""
-        return _mean(self, states, lengths)
 
 
 class NoEncoder(Encoder):

@@ -87,11 +87,6 @@ class PerClassClassifier(AttentionClassifier):
             batch.rows, batch.mask, attention, support, heatmap, logits, readout, **normalisation
         )
 
-    def predict(self, trace: Trace, attention: Float[Tensor, "S B K P"]) -> Float[Tensor, "S B C"]:
-        """Return logits under S other weightings each, from the read-out."""
-        assert trace.readout is not None
-        return decode(trace.readout, attention)
-
     def to_heatmap(
         self, trace: Trace, attention: Float[Tensor, "S B K P"]
     ) -> Float[Tensor, "S B T"]:
