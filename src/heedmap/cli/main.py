@@ -35,6 +35,7 @@ from heedmap.cli.sweep import sweep_command
 from heedmap.cli.train import train_command
 from heedmap.errors import InputError, expected
 from heedmap.files.locking import whole_command
+from heedmap.files.naming import holds_model
 from heedmap.terminal.commands import HELP, add_command, version
 from heedmap.terminal.displays import lines_on_stderr
 from heedmap.terminal.output import lenient, say
@@ -236,7 +237,7 @@ def _other_option(context: Any, argument: str) -> str:
     path = Path(argument)
     kinds = {
         "--run": (path / "settings.toml").exists(),
-        "--model": any((path / f"{name}config.json").exists() for name in ("", "adapter_")),
+        "--model": holds_model(path),
         "--data": path.exists() or path.suffix != "",
     }
     fitting = next((name for name, fits in kinds.items() if fits and name in options), None)

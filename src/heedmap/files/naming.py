@@ -42,6 +42,11 @@ def is_there(name: str) -> bool:
         return False
 
 
+def holds_model(folder: Path) -> bool:
+    """Return whether a folder holds a model as transformers saves it, or an adapter as peft does."""
+    return any((folder / name).exists() for name in ("config.json", "adapter_config.json"))
+
+
 def check_name(name: str, expected: str) -> None:
     """Check that a name is valid on the Hub: `name` or `owner/name`, up to 96 characters. No network access.
 

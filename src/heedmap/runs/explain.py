@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Union, overload
 
 from heedmap.errors import InputError
-from heedmap.files.naming import MODEL, kind_of, name_of
+from heedmap.files.naming import MODEL, holds_model, kind_of, name_of
 from heedmap.models.trace import Model
 from heedmap.report.explanation import Explanation, Explanations
 from heedmap.runs.explained import check_input, explain_input
@@ -137,9 +137,7 @@ def opened(
     folder = RunFolder(name)
     if folder.is_begun():
         return (Path(name), *model_in(folder, device))
-    if folder.path.is_dir() and not any(
-        (folder.path / name).exists() for name in ("config.json", "adapter_config.json")
-    ):
+    if folder.path.is_dir() and not holds_model(folder.path):
         raise InputError(
             f"{name}: expected a run's folder (settings.toml) or a Hugging Face classifier's "
             "(config.json), got neither; `heedmap list` shows the runs"
