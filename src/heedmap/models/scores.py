@@ -138,8 +138,8 @@ class Uniform(nn.Module):
     def forward(
         self, states: Float[Tensor, "B T D"], query: Tensor | None = None
     ) -> Float[Tensor, "B T"]:
-        """Return zeros."""
-        return states.new_zeros(states.shape[:2])
+        """Return zeros for the only row."""
+        return self.each_row(states).squeeze(-1)
 
 
 class Lexical(nn.Module):
