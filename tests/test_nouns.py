@@ -3,6 +3,7 @@
 import json
 import re
 
+import altair as alt
 import pytest
 from tiny_audits import tiny_audit
 
@@ -14,6 +15,7 @@ from heedmap.files.identity import identity, settings_hash
 from heedmap.nouns import BAGS, INSTANCES, PICTURES, TEXTS, Nouns, shared_nouns
 from heedmap.report.card import facts
 from heedmap.report.card_content import card_content
+from heedmap.report.charts import Figure, reworded, row_names, rows, specification
 from heedmap.report.explanation import Explanation
 from heedmap.report.figures import figures
 from heedmap.report.page import page
@@ -119,11 +121,64 @@ def test_all_that_a_page_of_pictures_says_is_about_pictures(audit):
     assert 'href="#texts"' in html
 
 
-def test_figures_have_other_titles_and_the_same_data(audit):
+OF_THE_USER = ("token", "tokens", "class", "rows", "key")
+
+
+def written_in(spec):
+    """What a chart's marks, rows and columns are called."""
+    datasets = spec.get("datasets", {}).values()
+    return [
+        value
+        for data in datasets
+        for row in data
+        for name, value in row.items()
+        if isinstance(value, str) and name not in OF_THE_USER
+    ]
+
+
+def test_figures_say_the_other_nouns_in_titles_and_names_and_keep_their_numbers(audit):
+    said = []
     for own, other in zip(figures(audit), figures(called(PICTURES, audit)), strict=True):
-        assert own.spec.get("datasets") == other.spec.get("datasets")
         assert not WRITTEN.search(f"{other.title} {other.n} {other.caption} {other.notes}")
+        assert not [name for name in written_in(other.spec) if WRITTEN.search(name)]
+        said += [name for name in written_in(other.spec) if "patch" in name]
+        axes = re.findall(
+            r'"(?:labelExpr|test|filter)": "((?:[^"\\\\]|\\\\.)*)"', json.dumps(other.spec)
+        )
+        assert not [axis for axis in axes if WRITTEN.search(axis)]
         assert own.key == other.key
+        for old, new in zip(
+            own.spec.get("datasets", {}).values(),
+            other.spec.get("datasets", {}).values(),
+            strict=True,
+        ):
+            kept = [[(k, v) for k, v in row.items() if not isinstance(v, str)] for row in old]
+            assert kept == [
+                [(k, v) for k, v in row.items() if not isinstance(v, str)] for row in new
+            ]
+    assert said
+
+
+def test_a_chart_keeps_the_users_words_and_finds_its_renamed_series():
+    data = [{"series": "random words", "token": "words", "y": 1}, {"series": "class words", "y": 2}]
+    chart = alt.Chart(rows(data)).encode(
+        x=alt.X(
+            "series:N", sort=["random words", "class words"], axis=row_names(["random words"], 6)
+        ),
+        y="token:N",
+        tooltip=["texts:N"],
+    )
+    chart = chart.transform_filter("datum.series != 'random words'")
+    figure = Figure("a", "a", "n", "c", specification(chart.mark_point(), 10))
+    said = reworded(figure, PICTURES, ["class words"]).spec
+    (values,) = said["datasets"].values()
+    assert [row["series"] for row in values] == ["random patches", "class words"]
+    assert values[0]["token"] == "words"
+    assert said["encoding"]["x"]["sort"] == ["random patches", "class words"]
+    assert '{"random patches": ["random", "patches"]}' in said["encoding"]["x"]["axis"]["labelExpr"]
+    assert said["transform"] == [{"filter": "datum.series != 'random patches'"}]
+    assert said["encoding"]["tooltip"][0]["title"] == "pictures"
+    assert said["encoding"]["y"] == {"field": "token", "title": "patch", "type": "nominal"}
 
 
 def test_a_template_keeps_its_attributes_and_only_its_own_words_change():

@@ -11,7 +11,7 @@ if it has a place of its own, that in `ys`. The page's scripts link these marks 
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import wrap
 from typing import Any
@@ -55,7 +55,7 @@ class Figure:
 
 
 def reworded(figure: Figure, nouns: Nouns, names: Sequence[str]) -> Figure:
-    """Return a figure with these nouns for texts and words in all that stands around its data.
+    """Return a figure with these nouns for texts and words in all that heedmap writes.
 
     `names` are those of classes, which stay as they are.
     """
@@ -68,31 +68,67 @@ def reworded(figure: Figure, nouns: Nouns, names: Sequence[str]) -> Figure:
         caption=nouns.reword(figure.caption, names),
         keys=[replace(key, label=nouns.reword(key.label, names)) for key in figure.keys],
         notes=[nouns.reword(note, names) for note in figure.notes],
-        spec=_retitled(figure.spec, nouns, names),
+        spec=_reworded_spec(figure.spec, nouns, names),
     )
 
 
-def _retitled(part: Any, nouns: Nouns, names: Sequence[str]) -> Any:
-    """Return a part of a specification with other nouns in its titles; data stay as they are."""
-    if isinstance(part, list):
-        return [_retitled(entry, nouns, names) for entry in part]
-    if not isinstance(part, dict):
-        return part
-    return {
-        key: entry
-        if key in ("data", "datasets")
-        else _title_about(entry, nouns, names)
-        if key == "title"
-        else _retitled(entry, nouns, names)
-        for key, entry in part.items()
+# What a chart calls its series, rows and columns: heedmap's words, or a class.
+_WRITTEN = ("series", "ranking", "what", "map", "score", "texts", "measure", "side", "of")
+
+
+def _reworded_spec(spec: dict[str, Any], nouns: Nouns, names: Sequence[str]) -> dict[str, Any]:
+    """Return a specification with other nouns in its titles, and in the names of series, rows and columns."""
+
+    def reword(written: str) -> str:
+        return nouns.reword(written, names)
+
+    values = {
+        row[name]
+        for data in spec.get("datasets", {}).values()
+        for row in data
+        for name in _WRITTEN
+        if isinstance(row.get(name), str)
     }
+    changed = {value: said for value in values if (said := reword(value)) != value}
+
+    def reworded_part(part: Any, key: str = "") -> Any:
+        if isinstance(part, str):
+            if key in ("title", "labelExpr"):
+                return reword(part)
+            if key in ("test", "filter"):
+                return _with_names(part, changed)
+            return part if key == "field" else changed.get(part, part)
+        if isinstance(part, list):
+            return [reworded_part(entry, key) for entry in part]
+        if not isinstance(part, dict):
+            return part
+        said = {
+            name: reworded_part(entry, name) for name, entry in part.items() if name != "datasets"
+        }
+        # Vega-Lite's own title of a channel is the name of its field.
+        field_name = said.get("field")
+        if "type" in said and isinstance(field_name, str) and reword(field_name) != field_name:
+            said.setdefault("title", reword(field_name))
+        return said
+
+    result: dict[str, Any] = reworded_part(spec)
+    if "datasets" in spec:
+        result["datasets"] = {
+            name: [
+                {k: changed.get(v, v) if k in _WRITTEN else v for k, v in row.items()}
+                for row in data
+            ]
+            for name, data in spec["datasets"].items()
+        }
+    return result
 
 
-def _title_about(title: Any, nouns: Nouns, names: Sequence[str]) -> Any:
-    if isinstance(title, str):
-        return nouns.reword(title, names)
-    lines = title if isinstance(title, list) else []
-    return [nouns.reword(line, names) for line in lines] or title
+def _with_names(expression: str, changed: Mapping[str, str]) -> str:
+    """Return a Vega expression with other names in its quotation marks."""
+    for written, said in changed.items():
+        expression = expression.replace(f"'{written}'", f"'{said}'")
+        expression = expression.replace(json.dumps(written), json.dumps(said))
+    return expression
 
 
 class _Named(str):
