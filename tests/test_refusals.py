@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 from conftest import QUICK, stamped
@@ -159,3 +160,11 @@ def test_a_device_or_a_pipe_is_never_replaced_by_a_file(tmp_path):
     write_atomically(tmp_path / "plain", "a")
     write_atomically(tmp_path / "plain", "b")
     assert (tmp_path / "plain").read_text() == "b"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc here")
+def test_a_folder_in_which_nothing_can_be_made_is_refused():
+    with refused("nothing can be made in /proc"):
+        refuse_file(Path("/proc/run"))
+    with refused("/proc/run: the folder cannot be made"):
+        refuse_file(Path("/proc/run/below"))
