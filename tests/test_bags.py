@@ -297,7 +297,7 @@ def test_bags_are_split_by_no_tokenizer(tmp_path, arrays, tokenizer):
     write(tmp_path, arrays, "npy")
     write_labels(tmp_path)
     for source in ("four_bags", str(tmp_path)):
-        with refused(f"--tokenizer {tokenizer}", "bags", "leave out"):
+        with refused(f"--tokenizer {tokenizer}", "bags", "leave it out"):
             hm.load(source, tokenizer=tokenizer)
 
 

@@ -11,7 +11,6 @@ from made_rates import kind, rates
 
 from heedmap.experiments.bottom_line import LEVELS, BottomLine, not_tested, told_of
 from heedmap.experiments.questions.alternatives import CANDIDATES
-from heedmap.experiments.questions.instances import NO_LABELS
 from heedmap.experiments.reasons import because, by_class, measured, named, what_to_do
 from heedmap.experiments.rule import ANSWERS, answer, map_numbers
 
@@ -260,5 +259,5 @@ def test_further_trainings_and_labels_leave_less_untested():
     assert "other training seeds" not in not_tested([finding("stability")])
     assert "other training seeds" not in not_tested([finding("skill")], other_trainings=True)
     assert not any("no labels" in one for one in not_tested([finding("skill")]))
-    first, *_ = not_tested([finding("skill", NO_LABELS)])
+    first, *_ = not_tested([replace(finding("skill"), left_out={"no label": 40})])
     assert first == "whether the model predicts well, for the texts have no labels"

@@ -219,7 +219,7 @@ def test_what_is_no_encoding_and_no_separator_is_refused(option, value):
 def test_a_separator_of_what_has_none_is_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a", "label": 1}\n')
     for source in (tmp_path / "a.jsonl", "reviews", "owner/name"):
-        with refused("--separator ;", source, "leave out"):
+        with refused("--separator ;", source, "leave it out"):
             load(source, separator=";")
 
 

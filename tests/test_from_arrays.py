@@ -285,7 +285,7 @@ GOOD = {"attention": [[0.5, 0.5], [1.0]], "readouts": [[[1.0], [2.0]], [[3.0]]]}
         ({"readouts": [[[1.0], [2.0]], [[3.0, 4.0]]]}, ["readouts[1]", "1 classes", "got 2"]),
         ({"readouts": [[["x"], ["y"]], [[3.0]]]}, ["readouts[0]", "numbers"]),
         ({"readouts": None}, ["values", "neither"]),
-        ({"weight": [[1.0]]}, ["weight", "leave out"]),
+        ({"weight": [[1.0]]}, ["weight", "leave it out"]),
         ({"readouts": None, "values": GOOD["readouts"]}, ["weight"]),
         ({"readouts": None, "values": GOOD["readouts"], "weight": [[1.0, 2.0]]}, ["values[0]", "2", "1"]),
         ({"bias": [1.0, 2.0]}, ["bias", "(1,)", "(2,)"]),
@@ -331,7 +331,7 @@ def test_what_a_run_of_arrays_cannot_do_is_refused_in_one_line(tmp_path):
         run.predict("a text")
     with refused("arrays"):
         run.explain("a text")
-    with refused("drawn", "leave out"):
+    with refused("drawn", "leave it out"):
         hm.audit(run, drawn=2, progress=False)
     assert audit.save(tmp_path / "report.html").exists()
     assert "arrays" in repr(run)

@@ -71,7 +71,7 @@ def test_a_missing_header_of_an_excel_file_is_suspected_aloud(tmp_path):
 def test_a_header_of_what_has_none_is_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a", "label": 1}\n')
     for source in (tmp_path / "a.jsonl", "reviews"):
-        with refused("--header none", source, "leave out"):
+        with refused("--header none", source, "leave it out"):
             load(source, header="none")
 
 

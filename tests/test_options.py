@@ -69,7 +69,7 @@ def test_only_what_was_given_is_passed_on_and_to_every_settings_that_has_it():
 def test_what_a_way_has_no_use_for_is_refused_by_its_settings():
     _, ((given, _),) = run("--grain", "oat", "--size", "3")
     given.allow(Bread, Pan, of="anything")
-    with refused("--size", "a stone", "leave out"):
+    with refused("--size", "a stone", "leave it out"):
         given.allow(Bread, of="a stone")
     with refused("--grain, --size", "a stone"):
         given.allow(OptionSubset(Bread, "grain"), of="a stone")

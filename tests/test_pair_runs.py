@@ -235,7 +235,7 @@ def test_an_answer_that_is_no_candidate_is_one_clear_line(tmp_path, heedmap, mon
 def test_a_transformer_reads_no_data_set_of_a_paper(heedmap, pairs_file, command):
     done = heedmap(command, "--data", pairs_file, "--model", "some-model", "--dataset", "snli")
     assert done.err.count("\n") == 1
-    stopped(done, "--dataset", "--model", "leave out")
+    stopped(done, "--dataset", "--model", "leave it out")
 
 
 def test_stories_are_not_given_to_a_transformer():

@@ -156,7 +156,7 @@ def test_what_the_user_says_of_quotes_holds(tmp_path):
     assert read(tmp_path / "b.csv", quotes="none") == [['"good"', '"1"'], ['"bad"', '"0"']]
     with refused("quotes = 'single'", "'none' or 'double'"):
         load(path, quotes="single")
-    with refused("--quotes none", "reviews", "leave out"):
+    with refused("--quotes none", "reviews", "leave it out"):
         load("reviews", quotes="none")
 
 

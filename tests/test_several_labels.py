@@ -96,7 +96,7 @@ def test_which_output_is_audited_must_be_one_of_several(tmp_path):
         outputs_of(several)
     with refused("--output", "'other'"):
         outputs_of(several, "other")
-    with refused("--threshold 0.3", "one class", "leave out"):
+    with refused("--threshold 0.3", "one class", "leave it out"):
         outputs_of(single, threshold=0.3)
     with refused("--output class0", "one class"):
         outputs_of(single, "class0")

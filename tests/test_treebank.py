@@ -66,7 +66,7 @@ def test_a_line_that_is_no_tree_is_named(treebank, line):
 
 
 def test_a_treebank_that_is_not_utf8_or_names_columns_is_refused(treebank):
-    with refused("--text-column sentence", "leave out"):
+    with refused("--text-column sentence", "leave it out"):
         load(treebank, dataset="sst", text="sentence")
     (treebank / "test.txt").write_bytes(b"(3 (2 caf\xe9) (2 works))")
     with refused("test.txt", "UTF-8"):

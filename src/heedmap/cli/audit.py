@@ -104,7 +104,7 @@ def audit_command(
     if run is not None:
         given.allow(AuditSettings, of="--run, whose settings stand")
         if model is not None:
-            raise InputError("--model: not an option of --run, whose settings stand; leave out")
+            raise InputError("--model: not an option of --run, whose settings stand; leave it out")
         RunFolder(run).require_begun()  # before the slow import
         with working("opening the run"):
             from heedmap.runs.open import open_run
@@ -123,7 +123,9 @@ def audit_command(
             of="--model, which comes trained and reads no data set of a paper",
         )
         if retrain:
-            raise InputError("--retrain: not an option of --model, which comes trained; leave out")
+            raise InputError(
+                "--retrain: not an option of --model, which comes trained; leave it out"
+            )
         # A wrong value is reported before the model is looked for.
         TransformerSettings.of(source=model, **given.of(TransformerSettings))
         if "output" not in given.values and gives_labels(model):
@@ -137,7 +139,7 @@ def audit_command(
     else:
         if device is not None:
             raise InputError(
-                "--device: not an option of a model that is trained here, on the CPU; leave out"
+                "--device: not an option of a model that is trained here, on the CPU; leave it out"
             )
         given.allow(
             TOKENS,
@@ -145,7 +147,7 @@ def audit_command(
             TrainSettings,
             AuditSettings,
             of="a model that is trained here",
-            remedy="leave out, or name a trained transformer with --model",
+            or_else=", or name a trained transformer with --model",
         )
         trained = train_own(str(data), given, out, overwrite)
         _audit(trained, as_json, fail_on, retrain, overwrite=overwrite, **options)
@@ -158,7 +160,7 @@ def _open_arrays(
     for name, value in model_options.items():
         if value not in (None, False):
             raise InputError(
-                f"{name}: not an option of --arrays, which are what a model made; leave out"
+                f"{name}: not an option of --arrays, which are what a model made; leave it out"
             )
     with working("reading the arrays"):
         from heedmap.runs.from_arrays import from_array_files
@@ -182,7 +184,7 @@ def _check_source(
         raise InputError("--variant: expected --run too: the run that it was trained for")
     if run is not None and variant is None and out is not None:
         raise InputError(
-            "--out: not an option of --run, whose own folder keeps the audit; leave out, or copy the folder "
+            "--out: not an option of --run, whose own folder keeps the audit; leave it out, or copy the folder "
             "and audit the copy"
         )
     # Before the slow imports. A model that is not there is refused first.

@@ -49,7 +49,7 @@ def eraser_command(
     if source.is_dir():
         given.allow(of="a run, which knows its data")
         if data is not None:
-            raise InputError("--data: not an option of a run, which knows its data; leave out")
+            raise InputError("--data: not an option of a run, which knows its data; leave it out")
         from heedmap.runs.eraser_export import export
 
         ranking_name = ranking or "attention"
@@ -65,7 +65,7 @@ def eraser_command(
                 f"{source}: expected --data too: the corpus with the words that people marked"
             )
         if ranking is not None or out is not None:
-            raise InputError("--ranking, --out: options of a run, not of a file; leave out")
+            raise InputError("--ranking, --out: options of a run, not of a file; leave them out")
         texts, path = documents(DataSettings.of(source=data, **given.of(COLUMNS))), source
     from heedmap.data.eraser_predictions import read_predictions
     from heedmap.runs.eraser_scores import score

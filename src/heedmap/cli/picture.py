@@ -77,7 +77,8 @@ def picture_command(
     else:
         if layer is not None or seed is not None:
             raise InputError(
-                "--layer, --seed: not options of a model of our own, which has one map and no layers; leave out"
+                "--layer, --seed: not options of a model of our own, which has one map and no layers; leave "
+                "them out"
             )
         explanation = explained(place, settings, model, text, query)
         explanation.save(path)

@@ -40,7 +40,7 @@ def train_command(
             ModelSettings,
             TrainSettings,
             of="an attention model, which has --max-tokens",
-            remedy="leave out, or name a transformer with --model",
+            or_else=", or name a transformer with --model",
         )
         run = train_own(data, given, out, overwrite)
     else:

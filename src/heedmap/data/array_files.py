@@ -43,7 +43,8 @@ def read_arrays(folder: Path) -> dict[str, Any]:
         for name, value in _read(path):
             if name not in KNOWN:
                 raise InputError(
-                    f"{path}: expected arrays named {', '.join(KNOWN)}, got {name!r}; rename it, or leave out"
+                    f"{path}: expected arrays named {', '.join(KNOWN)}, got {name!r}; rename it, or leave it "
+                    "out"
                 )
             if name in arrays:
                 raise InputError(

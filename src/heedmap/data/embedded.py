@@ -41,7 +41,7 @@ def _embedded(settings: DataSettings) -> Parts:
     if settings.dataset not in (None, settings.source):
         raise InputError(
             f"--dataset {settings.dataset}: {settings.source} is an embedded corpus; give the folder or file "
-            "of the data set as --data, or leave out"
+            "of the data set as --data, or leave it out"
         )
     if settings.source.startswith("babi"):
         if settings.raw:

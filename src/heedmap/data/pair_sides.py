@@ -25,7 +25,7 @@ def audited_sides(split: Split, settings: DataSettings) -> tuple[Split, dict[str
         if settings.side != "text" or settings.first:
             raise InputError(
                 f"{option}: expected pairs of texts, got single texts; name the column of the second text with "
-                "--query-column, or leave out"
+                "--query-column, or leave it out"
             )
         return split, {}
     query_first, queries = settings.first == "query", split.queries

@@ -110,7 +110,7 @@ def refuse_dialect(source: str | Path, **options: str | None) -> None:
     """Raise InputError where it is said how a CSV file is written, of what is none."""
     for option, value in options.items():
         if value is not None:
-            raise InputError(f"--{option} {value}: {source} is no CSV file; leave out")
+            raise InputError(f"--{option} {value}: {source} is no CSV file; leave it out")
 
 
 def refuse_columns(settings: DataSettings, source: str) -> None:
@@ -118,7 +118,7 @@ def refuse_columns(settings: DataSettings, source: str) -> None:
     for name in ("text", "label", "query", "id"):
         if (column := getattr(settings, name)) is not None:
             raise InputError(
-                f"--{name}-column {column}: {source} has no columns to choose from; leave out"
+                f"--{name}-column {column}: {source} has no columns to choose from; leave it out"
             )
 
 

@@ -76,12 +76,12 @@ def one_output(
         if label is not None:
             raise InputError(
                 f"--output {label}: expected a model that gives several labels at once, got one that gives "
-                "one class; leave out"
+                "one class; leave it out"
             )
         if threshold != HALF:
             raise InputError(
                 f"--threshold {threshold:g}: expected a model that gives several labels at once, got one that "
-                "gives one class; leave out"
+                "gives one class; leave it out"
             )
         if not is_relevance(config):
             return None

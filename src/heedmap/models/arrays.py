@@ -87,7 +87,7 @@ class ArraysModel:
             InputError: always, because no mask is known.
         """
         raise InputError(
-            "leave_one_out = 'mask': expected a model with a mask, got arrays; leave out, to remove items"
+            "leave_one_out = 'mask': expected a model with a mask, got arrays; leave it out, to remove items"
         )
 
     def batch(self, texts: Sequence[Text], rows: Sequence[int]) -> Batch:

@@ -69,7 +69,7 @@ class PoolingModule:
             InputError: always, because no mask is known.
         """
         raise InputError(
-            "leave_one_out = 'mask': expected a model with a mask, got a module; leave out, to remove items"
+            "leave_one_out = 'mask': expected a model with a mask, got a module; leave it out, to remove items"
         )
 
     def batch(self, texts: Sequence[Text], rows: Sequence[int]) -> Batch:

@@ -67,7 +67,9 @@ def instances_of(
             f"item says per class), got {'neither' if values is None else 'both'}"
         )
     if readouts is not None and weight is not None:
-        raise InputError("weight: expected none with readouts, which it is in already; leave out")
+        raise InputError(
+            "weight: expected none with readouts, which it is in already; leave it out"
+        )
     if values is not None and weight is None:
         raise InputError(
             "weight: expected the linear head (C, D) that reads the values; give it, or readouts"

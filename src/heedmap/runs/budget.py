@@ -44,7 +44,7 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
     if (settings.drawn or settings.minutes) and "reading" not in run.model.capabilities:
         raise InputError(
             "minutes, drawn: texts are drawn until the bottom line is certain, and there is none about a model "
-            "that cannot read changed input again; leave out"
+            "that cannot read changed input again; leave it out"
         )
     stored = None if run.folder is None else RunFolder(run.folder).settings(moved=True).audit
     if stored is not None and not stored.is_same_but_for_budget(settings):

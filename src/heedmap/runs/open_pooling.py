@@ -76,7 +76,7 @@ def open_pooling(
         source: nn.Module | dict[str, torch.Tensor] = copy.deepcopy(model).eval().cpu().float()
     elif isinstance(model, str | os.PathLike | Mapping):
         if layer is not None or per_class:
-            raise InputError("layer, per_class: expected for a module alone; leave out")
+            raise InputError("layer, per_class: expected for a module alone; leave them out")
         source = read_state(model)
     else:
         raise KindError(
@@ -84,7 +84,7 @@ def open_pooling(
         )
     in_files = isinstance(data, str | os.PathLike)
     if in_files and labels is not None:
-        raise InputError("labels: expected for a list of arrays alone; leave out")
+        raise InputError("labels: expected for a list of arrays alone; leave it out")
     if in_files:
         settings = DataSettings.of(source=os.fspath(data), training=False, max_tokens=UNLIMITED)
         texts = read_labelled(settings)

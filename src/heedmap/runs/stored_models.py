@@ -48,7 +48,7 @@ def check_on_cpu(device: str | None) -> None:
     """Raise InputError if a model of heedmap's own is to run elsewhere than on the CPU."""
     if device not in (None, "cpu"):
         raise InputError(
-            f"device {device!r}: expected cpu, on which models of heedmap's own run; leave out"
+            f"device {device!r}: expected cpu, on which models of heedmap's own run; leave it out"
         )
 
 

@@ -118,7 +118,7 @@ def _check_bags(
         if name in model or name in training:
             raise InputError(
                 f"--{name.replace('_', '-')}: an option of texts of words, got bags, whose items have vectors "
-                "of their own; leave out"
+                "of their own; leave it out"
             )
     if model.get("score") == "log_odds":
         raise InputError(

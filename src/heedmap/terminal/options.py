@@ -43,12 +43,12 @@ class Given:
         options = options_of(*groups)
         return {name: value for name, value in self.values.items() if name in options}
 
-    def allow(self, *groups: Group, of: str, remedy: str = "leave out") -> None:
-        """Raise InputError, which ends with the remedy, if the user gave an option of no such settings."""
+    def allow(self, *groups: Group, of: str, or_else: str = "") -> None:
+        """Raise InputError, which ends with the other remedy, if one was given of no such settings."""
         allowed = self.of(*groups)
         if wrong := [f"--{name.replace('_', '-')}" for name in self.values if name not in allowed]:
-            kind = "not an option" if len(wrong) == 1 else "not options"
-            raise InputError(f"{', '.join(wrong)}: {kind} of {of}; {remedy}")
+            kind, them = ("not an option", "it") if len(wrong) == 1 else ("not options", "them")
+            raise InputError(f"{', '.join(wrong)}: {kind} of {of}; leave {them} out{or_else}")
 
 
 def with_options(*groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:

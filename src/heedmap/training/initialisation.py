@@ -38,7 +38,7 @@ def kind_for(corpus: Corpus, model: AnyModelSettings) -> type[AttentionClassifie
         if corpus.sentences or corpus.pairs or model.score == "log_odds":
             raise InputError(
                 "--maps per-class: expected bags or single texts of words, and a score that is learned, got "
-                f"{'pairs' if corpus.pairs else 'sentences' if corpus.sentences else 'log_odds'}; leave out"
+                f"{'pairs' if corpus.pairs else 'sentences' if corpus.sentences else 'log_odds'}; leave it out"
             )
         return PerClassClassifier
     if corpus.sentences and corpus.pairs:

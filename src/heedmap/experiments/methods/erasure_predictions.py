@@ -64,7 +64,7 @@ def traces_of(context: AuditContext) -> Iterator[Trace]:
     ):
         raise InputError(
             "renormalise = 'again': expected a softmax, or a model whose scores are known, got "
-            f"{first_trace.normaliser} without its scores; leave out, to scale the weights that are left"
+            f"{first_trace.normaliser} without its scores; leave it out, to scale the weights that are left"
         )
     if is_linear(first_trace):
         yield from context.traces

@@ -25,10 +25,10 @@ from heedmap.measures import entropy
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.trace import Trace
 
-NO_LABELS = "cannot be told: the texts have no labels"
+NO_LABELS = "the texts have no labels"
+NO_LABEL = "no label"  # why a text is left out
 ONE_CLASS = "one class only among the audited texts: nothing to compare with"
-# How these begin, whatever the texts are called.
-_UNLABELLED, _UNIFORM = "cannot be told", "one class only"
+_UNIFORM = "one class only"  # how this begins, whatever the texts are called
 
 WORDS: dict[str, Any] = {
     "key": "skill",
@@ -173,7 +173,7 @@ def is_of_one_class(skill: Finding) -> bool:
 
 def is_unlabelled(skill: Finding) -> bool:
     """Return whether the labels are not known."""
-    return skill.reading.startswith(_UNLABELLED)
+    return NO_LABEL in skill.left_out
 
 
 def _untold(count: int) -> Finding:
@@ -185,7 +185,7 @@ def _untold(count: int) -> Finding:
         high=math.nan,
         n=0,
         distinct=0,
-        left_out={"no label": count},
+        left_out={NO_LABEL: count},
         reading=NO_LABELS,
         level="cannot tell",
         meaning="all other questions are about what the answers rest on, whether they are right or wrong",
