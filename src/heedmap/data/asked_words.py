@@ -12,7 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from heedmap.data.columns import Rows
+from heedmap.data.corpus import Split
 from heedmap.data.labelled_rows import (
     Columns,
     LabelledTable,
@@ -100,21 +103,32 @@ def for_outputs(
     """
     if settings.asks == "masks":
         return _named_by_words(texts, outputs)
-    if settings.asked == "all":
-        return texts, outputs
-    rows = [row for part in texts.parts.values() for row in part]
-    outside = {OUTSIDE}
-    if all(row.label.isdigit() for row in rows):
-        outside |= {str(number) for number, name in enumerate(outputs) if name == OUTSIDE}
+    texts = _with_names(texts, settings, outputs)
     parts = {
-        name: [row for row in part if row.label not in outside]
-        for name, part in texts.parts.items()
+        name: [row for row in part if row.label != OUTSIDE] for name, part in texts.parts.items()
     }
-    count = len(rows) - sum(map(len, parts.values()))
-    if count in (0, len(rows)):
+    total = sum(map(len, texts.parts.values()))
+    count = total - sum(map(len, parts.values()))
+    if settings.asked == "all" or count in (0, total):
         return texts, outputs
     reason = f"words labelled {OUTSIDE}, which --asked all asks about too"
     return replace(texts, parts=parts, left_out={**texts.left_out, reason: count}), outputs
+
+
+def _with_names(
+    texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str]
+) -> LabelledTexts:
+    """Return texts with the names of the model's outputs for labels that are their numbers, from 0 up."""
+    labels = {row.label for part in texts.parts.values() for row in part}
+    numbers = {str(number): name for number, name in enumerate(outputs)}
+    if settings.classes is not None or "0" not in labels or not labels <= numbers.keys():
+        return texts
+    parts = {
+        name: [replace(row, label=numbers[row.label]) for row in part]
+        for name, part in texts.parts.items()
+    }
+    note = f"labels are read as the numbers of the model's outputs: 0 is {outputs[0]}"
+    return replace(texts, parts=parts, notes=[*texts.notes, note])
 
 
 def _named_by_words(
@@ -224,6 +238,44 @@ def _masked(
     first, second = sorted(words)
     label = FIRST_AND_SECOND[words[0] == second]
     return [Row(key, tokens, label, target=target, choices=(first, second))]
+
+
+def asked_text(
+    text: str, target: str, foil: str | None, settings: DataSettings, asks: str | None
+) -> Split:
+    """Return a split of one text that asks about a word: `target`, a word of it or its number from 1 up.
+
+    Where masks are asked about (`asks`), the text has one, which hides `target` or `foil`.
+
+    Raises:
+        InputError: no such word, or several; no foil of a hidden word, or one of a word that is not hidden.
+    """
+    label = np.zeros(1, dtype=np.int64)
+    if asks == "masks":
+        if foil is None or foil == target:
+            raise InputError(
+                f"expected beside the hidden word {target!r:.40} another one as its foil (--foil), got "
+                f"{'none' if foil is None else 'the same'}"
+            )
+        tokens, place = with_mask(text, settings)
+        first, second = sorted((target, foil))
+        return Split(
+            ["text"], [tokens], label, targets=np.array([place]), choices=[(first, second)]
+        )
+    if foil is not None:
+        raise InputError(
+            f"--foil {foil:.40}: expected a masked language model, got one that classifies words; leave out"
+        )
+    tokens = [*tokenizer_of(settings)(text)]
+    places = [place for place, token in enumerate(tokens) if token.strip() == target]
+    if not places and target.isdigit() and 1 <= int(target) <= len(tokens):
+        places = [int(target) - 1]
+    if len(places) != 1:
+        raise InputError(
+            f"expected as --target a word of the text, or its number from 1 to {len(tokens)}, got "
+            f"{target!r:.40}, which is there {len(places)} times"
+        )
+    return Split(["text"], [tokens], label, targets=np.array(places))
 
 
 def with_mask(text: str, settings: DataSettings) -> tuple[list[str], int]:

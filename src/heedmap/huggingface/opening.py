@@ -147,8 +147,19 @@ def fitted_text(
     """Return a split of one text or pair that fits the model, cut or in windows, and notes on what was changed.
 
     Raises:
-        InputError: the model cannot tell the end of the text, or a word exceeds its limit.
+        InputError: the model cannot tell the end of the text, a word exceeds its limit, or the model is asked
+            about a word and none is named.
     """
+    if model.task.is_asked_of_words and split.targets is None:
+        what = (
+            "and --foil the other word, with one [MASK] in the text"
+            if model.task is Task.MASKS
+            else ""
+        )
+        raise InputError(
+            f"expected with the text the word that the model is asked about, got the text alone; name it with "
+            f"{' '.join(filter(None, ('`heedmap explain --target WORD`', what)))}, or audit texts from a file"
+        )
     if not model.readable(split.texts)[0]:
         raise InputError(f"expected a text that does not {_TWO_ENDS}; take it out of it")
     limit = longest(model.model, model.tokenizer)

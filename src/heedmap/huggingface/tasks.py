@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 from transformers import (
     AutoModelForMaskedLM,
@@ -32,6 +32,11 @@ class Task(Enum):
     def is_asked_of_words(self) -> bool:
         """Return whether the model answers at each position, so that a text needs a word to ask about."""
         return self is not Task.TEXTS
+
+    @property
+    def asks(self) -> Literal["words", "masks"] | None:
+        """Return what texts ask such a model about (see `DataSettings.asks`)."""
+        return {Task.TEXTS: None, Task.WORDS: "words", Task.MASKS: "masks"}[self]  # type: ignore[return-value]
 
 
 _AUTO_CLASSES = {
@@ -81,4 +86,4 @@ def asking(settings: DataSettings, task: Task) -> DataSettings:
         raise InputError(
             "--tokenizer sentences: expected words, of which the model is asked; leave out"
         )
-    return settings.model_copy(update={"asks": "masks" if task is Task.MASKS else "words"})
+    return settings.model_copy(update={"asks": task.asks})
