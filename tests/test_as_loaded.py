@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from saved_models import change, refusal, save
+from saved_models import change, refusal
 from tiny_transformers import TEXTS, tiny_model, tiny_tokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
@@ -15,7 +15,6 @@ from transformers import (
     BigBirdForSequenceClassification,
     GPT2Config,
     GPT2ForSequenceClassification,
-    LlamaForTokenClassification,
     PreTrainedTokenizerFast,
 )
 from wording import refused, warned
@@ -28,7 +27,6 @@ from heedmap.huggingface.loading import labels_of, load_classifier
 from heedmap.huggingface.opening import fitted_text, open_classifier
 from heedmap.huggingface.sample_texts import SENTENCES, sample_texts, thresholds
 from heedmap.huggingface.verification import verify
-from heedmap.huggingface.zoo import architecture
 from heedmap.settings import TransformerSettings
 
 WRITTEN = [
@@ -176,7 +174,7 @@ def test_attention_that_changes_with_the_length_is_refused(tmp_path):
         ({"problem_type": "ranking"}, "got 'ranking'"),
         ({"function_to_apply": "none"}, "amounts"),
         ({"quantization_config": {"quant_method": "gptq"}}, "quantised by gptq"),
-        ({"architectures": ["GPT2ForTokenClassification"]}, "to each token"),
+        ({"architectures": ["GPT2ForQuestionAnswering"]}, "marks the answer"),
         ({"n_head": 3}, "divisible"),
         ({"n_positions": 10**400}, "config.json"),
         ({"n_embd": 64}, " is 32 × 96, not 64 × 192"),
@@ -211,11 +209,6 @@ def test_cross_encoders_of_several_classes_are_classifiers(gpt2, tmp_path):
     change(folder, sbert_ce_default_activation_function="torch.nn.modules.linear.Identity")
     model, _ = load_classifier(folder)
     assert model.config.num_labels == 2
-
-
-def test_a_token_classifier_is_told_what_it_is(tmp_path):
-    made = LlamaForTokenClassification(architecture("llama").configuration())
-    assert "to each token" in refusal(save(tmp_path / "tokens", made))
 
 
 def test_attention_that_is_not_installed_gives_way_to_eager(gpt2, tmp_path):

@@ -69,6 +69,7 @@ TEXTS = Nouns(instance="text", instances="texts", item="word", items="words")
 BAGS = Nouns(instance="bag", instances="bags", item="item", items="items")
 PICTURES = Nouns(instance="picture", instances="pictures", item="patch", items="patches")
 PAIRS = Nouns(instance="pair", instances="pairs", item="word", items="words")
+ASKED_WORDS = Nouns(instance="token", instances="tokens", item="word", items="words")
 INSTANCES = Nouns(instance="instance", instances="instances", item="item", items="items")
 
 

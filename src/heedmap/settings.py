@@ -98,7 +98,10 @@ class Settings(BaseModel):
         ]
 
 
-_OF_TEXTS = (("nouns", None), ("side", "text"), ("first", None), ("labels_read", True))
+_OF_TEXTS = (
+    ("nouns", None), ("side", "text"), ("first", None), ("labels_read", True),
+    ("asks", None), ("asked", "labelled"), ("foil", None),
+)  # fmt: skip
 _OF_CLASSES = (("output", None), ("threshold", 0.5))
 
 
@@ -111,8 +114,10 @@ class DataSettings(Settings):
     `classes`: the data's labels for a model's outputs, in the outputs' order. `query`: the column of a
     question or hypothesis about `text`; `side` and `first` are a transformer's, which reads both texts as one
     sequence. `dataset`: a paper's data set, with its columns, labels and filters;
-    `rules`: the paper's, or its released code's where they differ. `train_texts` and `test_texts` (also dev)
-    are sample sizes. `nouns`: what its instances and their items are called, where they are no texts of words.
+    `rules`: the paper's, or its released code's where they differ. `asks`: what a transformer is asked that
+    answers at each position: the labels of words, or the words that masks hide. `train_texts` and `test_texts`
+    (also dev) are sample sizes. `nouns`: what its instances and their items are called, where they are no texts
+    of words.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -131,6 +136,16 @@ class DataSettings(Settings):
     )
     first: Literal["text", "query"] | None = option(
         "Text of a pair that a --model reads first.", None, shown="the column that stands first"
+    )
+    foil: str | None = option(
+        "Column of the foil, the word that a masked language model might take for the hidden one.",
+        None,
+        shown="guessed",
+        also="foil-column",
+    )
+    asked: Literal["labelled", "all"] = option(
+        "Words that a --model of token classification is asked about: all but those labelled O, or all.",
+        "labelled",
     )
     id: str | None = option(
         "Column of the texts' own ids.", None, shown="guessed", also="id-column"
@@ -187,10 +202,11 @@ class DataSettings(Settings):
         "Labels of the data for a --model's outputs, in the order of the outputs: no,yes.", None
     )
     nouns: Nouns | None = None
+    asks: Literal["words", "masks"] | None = None
 
     @model_serializer(mode="wrap")
     def _leave_out_of_other_kinds(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write nothing of pairs and nouns for labelled texts of words, so that the hashes of these stay."""
+        """Write nothing of other kinds for labelled texts of words, so that the hashes of these stay."""
         values: dict[str, Any] = serialize(self)
         return {name: x for name, x in values.items() if (name, x) not in _OF_TEXTS}
 
@@ -199,7 +215,7 @@ class DataSettings(Settings):
     def _expand(cls, value: str) -> str:
         return os.path.expanduser(value)  # as the shell does, but for a quoted ~
 
-    @field_validator("text", "label", "query", "id", mode="before")
+    @field_validator("text", "label", "query", "foil", "id", mode="before")
     @classmethod
     def _name_column(cls, value: Any) -> Any:
         if isinstance(value, Integral) and not isinstance(value, bool):
@@ -246,10 +262,11 @@ class OptionSubset:
 
 
 # Options for reading the texts of our own models, and of transformers, which read uncut texts.
-TOKENS = OptionSubset(DataSettings, "classes", "side", "first")
+_ASKING = ("asked", "foil")
+TOKENS = OptionSubset(DataSettings, "classes", "side", "first", *_ASKING)
 _TOKENS_ONLY = ("dataset", "rules", "train_texts", "test_texts")
 RAW_TEXTS = OptionSubset(DataSettings, *_TOKENS_ONLY)
-RAW_TEXTS_TO_LEARN = OptionSubset(DataSettings, "classes", *_TOKENS_ONLY)
+RAW_TEXTS_TO_LEARN = OptionSubset(DataSettings, "classes", *_ASKING, *_TOKENS_ONLY)
 _WAY_OF_READING = ("markup", "encoding", "separator", "quotes", "header")
 READING = OptionSubset(DataSettings, *(DataSettings.options().keys() - {*_WAY_OF_READING}))
 """How the file of the texts is read, without its columns."""

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 SOURCE = "A run's folder, or a Hugging Face classifier: its folder or its name on the Hub."
 TEXT = "The text; - reads it from standard input. [or --data]"
+TARGET = (
+    "The word of the text that a token classifier is asked about, or the word that [MASK] hides."
+)
+FOIL = "The word that a masked language model might take for the hidden one."
 QUERY = "The question or hypothesis that a model of pairs reads the text given."
 DATA = "A CSV, JSONL, Parquet or Excel file (.gz too) of texts, which need no labels."
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".parquet", ".xlsx", ".txt", ".gz")
@@ -32,6 +36,8 @@ def explain_command(
     source: Annotated[str, typer.Argument(metavar="RUN|MODEL", help=SOURCE)],
     text: Annotated[str | None, typer.Argument(help=TEXT, show_default=False)] = None,
     query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
+    target: Annotated[str | None, typer.Option("--target", help=TARGET)] = None,
+    foil: Annotated[str | None, typer.Option("--foil", help=FOIL)] = None,
     data: Annotated[Path | None, typer.Option("--data", help=DATA)] = None,
     text_column: Annotated[
         str | None,
@@ -73,8 +79,12 @@ def explain_command(
             raise InputError(
                 f"--{data_options[0]}: an option of --data; name the file with --data too"
             )
-        _one(source, variant, device, text, query, form)
+        _one(source, variant, device, text, query, form, target=target, foil=foil)
         return
+    if target is not None or foil is not None:
+        raise InputError(
+            "--data: expected no --target beside a file of texts; explain one text, or audit the file"
+        )
     if text is not None or query is not None:
         surplus = "--query; name its column with --query-column" if text is None else "a text"
         raise InputError(f"--data: expected no text beside the file of texts, got {surplus}")
@@ -99,6 +109,7 @@ def _one(
     text: str | None,
     query: str | None,
     form: str | None,
+    **asked: str | None,
 ) -> None:
     if text is None and Path(source).suffix in SUFFIXES:
         raise InputError(
@@ -119,7 +130,12 @@ def _one(
         from heedmap.runs.explain import explain
 
         explanation = explain(
-            source, read(text), query=query and in_utf8(query), variant=variant, device=device
+            source,
+            read(text),
+            query=query and in_utf8(query),
+            variant=variant,
+            device=device,
+            **asked,
         )
     if form == "json":
         print_json(explanation.to_dict())

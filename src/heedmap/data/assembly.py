@@ -198,6 +198,8 @@ def _split_of(
     masks = [row.rationale for row in rows if row.rationale is not None]
     queries = [row.query for row in rows if row.query is not None]
     written = [row.written for row in rows if row.written is not None]
+    targets = [row.target for row in rows if row.target is not None]
+    choices = [row.choices for row in rows if row.choices is not None]
     allowed, unseen_answers = _allowed(rows, number, settings.source)
     strings, lists = (CompactStrings, CompactTokens) if len(rows) >= MANY else (list, list)
     split = Split(
@@ -209,6 +211,8 @@ def _split_of(
         allowed,
         written=None if len(written) < len(rows) else strings(written),
         vectors=vectors,
+        targets=np.array(targets, dtype=np.int64) if len(targets) == len(rows) else None,
+        choices=choices if len(choices) == len(rows) else None,
     )
     audited, unread = audited_sides(split, settings)
     return audited, unseen_answers, unread

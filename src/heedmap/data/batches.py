@@ -47,7 +47,13 @@ class Batch:
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{name: change(part) for name, part in parts.items()})
+        changed = {
+            name: {key: change(value) for key, value in part.items()}
+            if isinstance(part, dict)
+            else change(part)
+            for name, part in parts.items()
+        }
+        return replace(self, **changed)
 
 
 @dataclass(frozen=True)

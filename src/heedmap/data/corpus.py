@@ -13,7 +13,7 @@ from heedmap.data.in_memory import InMemory
 from heedmap.data.item_vectors import ItemVectors
 from heedmap.data.readers import SPLITS
 from heedmap.data.text_names import is_place
-from heedmap.data.texts import Pair, Stored, Text, TwoTexts
+from heedmap.data.texts import Asked, Pair, Stored, Text, TwoTexts
 from heedmap.settings import DataSettings
 from heedmap.terminal.html import html_table
 from heedmap.terminal.output import printable, remark
@@ -34,7 +34,8 @@ class Split:
     Where long texts are read in windows, one per row, `text_of` numbers the text of each row.
     `written` are the texts of which `tokens` are a view; None where they are not known, or the tokens joined.
     `numbers` are those of the instances in arrays, where a model has nothing else. `vectors` are those of the
-    items, where the texts are bags.
+    items, where the texts are bags. `targets` are the places of the words that a model is asked about, and
+    `choices` the two words of which one is hidden there.
     Of MANY texts keys, tokens and texts are compact sequences (`heedmap.data.compact`) instead of lists.
     """
 
@@ -50,6 +51,8 @@ class Split:
     query_first: bool = False
     seconds: NDArray[np.int64] | None = None
     vectors: ItemVectors | None = None
+    targets: NDArray[np.int64] | None = None
+    choices: list[tuple[str, str]] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -79,11 +82,16 @@ class Split:
 
     @property
     def texts(self) -> Sequence[Text]:
-        """Return what a model reads: the tokens, or each `Pair` of tokens and their query, or `TwoTexts`."""
+        """Return what a model reads: the tokens, or each `Pair`, `TwoTexts` or `Asked` text of them."""
         if self.numbers is not None:
             return [Stored(*row) for row in zip(self.tokens, self.numbers.tolist(), strict=True)]
         if self.seconds is not None:
             return [TwoTexts(*row) for row in zip(self.tokens, self.seconds.tolist(), strict=True)]
+        if self.targets is not None:
+            choices = self.choices or [None] * len(self)
+            return [
+                Asked(*row) for row in zip(self.tokens, self.targets.tolist(), choices, strict=True)
+            ]
         if self.queries is None:
             return self.tokens
         allowed = [None] * len(self) if self.allowed is None else list(self.allowed)
@@ -106,6 +114,8 @@ class Split:
             self.query_first,
             None if self.seconds is None else self.seconds[indices],
             self.vectors,
+            None if self.targets is None else self.targets[indices],
+            None if self.choices is None else [self.choices[i] for i in rows],
         )
 
     @property
@@ -255,6 +265,9 @@ class Corpus:
                 digest.update(b"query first")
             if split.seconds is not None:
                 digest.update(split.seconds.tobytes())
+            if split.targets is not None:
+                digest.update(split.targets.tobytes())
+                digest.update(json.dumps(split.choices).encode())
         return digest.hexdigest()[:16]
 
 

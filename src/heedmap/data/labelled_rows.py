@@ -293,7 +293,7 @@ def text_values(rows: Rows, column: str) -> tuple[list[Any], list[str]]:
             list that holds something else, with the row.
     """
     values = rows.values(column)
-    lists = [_words(value) for value in values]
+    lists = [list_of_words(value) for value in values]
     some_words = any(lists)
     for i, (value, words) in enumerate(zip(values, lists, strict=True)):
         if some_words and words is None and isinstance(value, list | tuple):
@@ -341,10 +341,10 @@ def _enclosed(values: Sequence[Any], column: str) -> list[str]:
     ]
 
 
-def _words(value: Any) -> list[str] | None:
+def list_of_words(value: Any) -> list[str] | None:
     """Return the words of a list, or of one that is written as text; None where a value is neither.
 
-    >>> _words("['a', 'b c']"), _words("['a' 'b']"), _words("[sic]")
+    >>> list_of_words("['a', 'b c']"), list_of_words("['a' 'b']"), list_of_words("[sic]")
     (['a', 'b c'], ['a', 'b'], None)
     """
     if isinstance(value, str):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heedmap.data.asked_words import for_outputs
 from heedmap.data.assembly import to_audit, to_train
 from heedmap.data.compact import MANY
 from heedmap.data.corpus import Corpus, Split
@@ -21,7 +22,7 @@ from heedmap.data.tokens import pieces, spaced
 from heedmap.errors import InputError
 from heedmap.files.memory import return_freed_memory
 from heedmap.keywords import split, takes
-from heedmap.nouns import BAGS, PAIRS
+from heedmap.nouns import ASKED_WORDS, BAGS, PAIRS
 from heedmap.settings import TOKENS, DataSettings
 from heedmap.terminal.progress import working
 
@@ -112,11 +113,14 @@ def corpus_of(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[st
             f"--tokenizer {settings.tokenizer}: an option of texts, got bags, whose items are not split; leave "
             "out"
         )
-    if settings.dataset is None or settings.source in EMBEDDED:
+    if settings.asks is not None:
+        texts, outputs = for_outputs(texts, settings, outputs)
+    elif settings.dataset is None or settings.source in EMBEDDED:
         texts = _without_missing(texts, settings.classes or outputs)
     both = {"nouns": PAIRS} if settings.side == "both" else {}
     bags = {} if texts.vectors is None else {"nouns": BAGS}
-    settings = settings.model_copy(update={**texts.columns, **both, **bags})
+    asked = {"nouns": ASKED_WORDS} if settings.asks == "words" else {}
+    settings = settings.model_copy(update={**texts.columns, **both, **bags, **asked})
     if settings.training:
         return to_train(texts, settings)
     return to_audit(texts, settings, outputs)

@@ -24,7 +24,8 @@ class Row:
 
     `label` is its class by name, empty where the data say none. `rationale` says which tokens are known to
     decide the label; `candidates` are the labels that are possible answers for this row, None where all are.
-    `written` is the text before it became tokens.
+    `written` is the text before it became tokens. `target` is the place of the word that a model is asked
+    about, if it is asked of words, and `choices` the two words of which one is hidden there.
     """
 
     key: str
@@ -34,6 +35,8 @@ class Row:
     query: list[str] | None = None
     candidates: tuple[str, ...] | None = None
     written: str | None = None
+    target: int | None = None
+    choices: tuple[str, str] | None = None
 
 
 Parts = dict[str, list[Row]]
@@ -153,11 +156,12 @@ def sampled(rows: list[Row], part: str, settings: DataSettings) -> tuple[list[Ro
 
 
 def text_key(row: Row) -> str:
-    """Return what is the same of two texts that are the same: their tokens, and those of their queries.
+    """Return what is the same of two texts that are the same: their tokens, their queries', and what is asked.
 
     White space at the end of a text makes no difference.
     """
-    return "\x1e".join(["\x1f".join(row.tokens).rstrip(), *(row.query or ())])
+    asked = [] if row.target is None else [str(row.target), *(row.choices or ())]
+    return "\x1e".join(["\x1f".join(row.tokens).rstrip(), *(row.query or ()), *asked])
 
 
 def also_in(test: Sequence[Row], other_splits: Parts) -> dict[str, int]:

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from heedmap.data import readers as files
+from heedmap.data.asked_words import asked_rows
 from heedmap.data.bag_folder import is_bags, open_bags
 from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import ABOUT, read_clone
@@ -97,6 +98,8 @@ def _bags(path: Path, settings: DataSettings) -> LabelledTexts:
 def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> LabelledTexts:
     """Choose the columns of each table, and read its rows as labelled texts."""
     by_split, left_out, notes = tables.by_split, Counter(tables.left_out), [*tables.notes]
+    if settings.asks is not None:
+        return _asked_texts(tables, settings)
     parts: Parts = {}
     columns: dict[str, Columns] = {}
     if not settings.labels_read:
@@ -128,6 +131,19 @@ def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> 
         notes.append(f"tables of different columns; read are {'; '.join(by_table)}")
     _check_labels(settings, parts)
     return LabelledTexts(parts, left_out, notes, column_names)
+
+
+def _asked_texts(tables: Tables, settings: DataSettings) -> LabelledTexts:
+    """Read the rows of each table as texts that each ask about a word."""
+    parts: Parts = {}
+    left_out, notes = Counter(tables.left_out), [*tables.notes]
+    for name, rows in tables.by_split.items():
+        table = asked_rows(rows, name, settings)
+        left_out.update(table.left_out)
+        notes += [*rows.notes_on(settings.text), *table.notes]
+        for part, row in table.rows:
+            parts.setdefault(part, []).append(row)
+    return LabelledTexts(parts, left_out, notes)
 
 
 def _check_labels(settings: DataSettings, parts: Parts) -> None:

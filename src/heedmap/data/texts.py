@@ -58,6 +58,29 @@ class TwoTexts(TextWithMore):
         return self.tokens[: self.second], self.tokens[self.second :]
 
 
+@dataclass(frozen=True, eq=False)
+class Asked(TextWithMore):
+    """A text with the word that a model is asked about, at the place `target`.
+
+    This word is never taken away, because the answer is read there: where a change would remove or replace it,
+    HIDDEN stands in its place, which a transformer reads as its mask token. With `choices`, the word is hidden
+    anyway, and the question is which of the two words it is.
+    """
+
+    target: int
+    choices: tuple[str, str] | None = None
+
+    def hidden(self) -> "Asked":
+        """Return the text with its word hidden."""
+        word = self.tokens[self.target]
+        tokens = [*self.tokens]
+        tokens[self.target] = _reworded(word, HIDDEN)
+        return replace(self, tokens=tokens)
+
+
+HIDDEN = "[MASK]"
+
+
 def joined(first_words: Sequence[str], second_words: Sequence[str]) -> TwoTexts:
     """Make a pair of two texts, with attention over both."""
     return TwoTexts([*first_words, *second_words], len(first_words))
@@ -74,7 +97,13 @@ class Stored(TextWithMore):
 
 
 def beginning(text: Text, count: int) -> Text:
-    """Keep the first tokens; a pair keeps its query, and an instance the number of its arrays."""
+    """Keep the first tokens; a pair keeps its query, and an instance the number of its arrays.
+
+    Of a text with a word that is asked about, these are as many tokens up to there.
+    """
+    if isinstance(text, Asked):  # the word that is asked about must be among them
+        start = max(0, min(text.target + 1 - count, len(text) - count))
+        return replace(text, tokens=text[start : start + count], target=text.target - start)
     kept_tokens = text[:count]
     return replace(text, tokens=kept_tokens) if isinstance(text, TextWithMore) else kept_tokens
 
@@ -82,8 +111,14 @@ def beginning(text: Text, count: int) -> Text:
 def exchanged(text: Text, place: int, *tokens: str) -> Text:
     """Replace one token by others, or by none; a pair keeps its query.
 
-    White space at the end of the text stays: it belongs to no word.
+    White space at the end of the text stays: it belongs to no word. A word that is asked about is hidden
+    instead.
     """
+    if isinstance(text, Asked):
+        if place == text.target:
+            return text.hidden()
+        target = text.target + (len(tokens) - 1) * (place < text.target)
+        return replace(text, tokens=exchanged(text.tokens, place, *tokens), target=target)
     if isinstance(text, TwoTexts):
         first_side, second_side = text.sides
         if place < text.second:
@@ -96,7 +131,15 @@ def exchanged(text: Text, place: int, *tokens: str) -> Text:
 
 
 def shortened(text: Text, is_kept: NDArray[np.bool_]) -> Text:
-    """Keep some of the tokens, and the white space at the end of the text; a pair keeps its query."""
+    """Keep some of the tokens, and the white space at the end of the text; a pair keeps its query.
+
+    A word that is asked about is hidden instead of left out.
+    """
+    if isinstance(text, Asked):
+        target, stays = text.target, is_kept.copy()
+        stays[target] = True
+        tokens = shortened((text if is_kept[target] else text.hidden()).tokens, stays)
+        return replace(text, tokens=tokens, target=int(is_kept[:target].sum()))
     if isinstance(text, TwoTexts):
         first_side, second_side = text.sides
         is_kept_first, is_kept_second = np.split(is_kept, [text.second])
@@ -110,11 +153,17 @@ def shortened(text: Text, is_kept: NDArray[np.bool_]) -> Text:
 def replaced(text: Text, replacing: NDArray[np.bool_], donor: Text) -> Text:
     """Replace some tokens by those at the same places of another text, read again from its start if too short.
 
-    White space around a token stays as it is: the donor's words alone come in. A pair keeps its query.
+    White space around a token stays as it is: the donor's words alone come in. A pair keeps its query, and a
+    word that is asked about is hidden instead of replaced.
 
     >>> replaced(["a", " b", " c"], np.array([True, False, True]), ["x", " y"])
     ['x', ' b', ' x']
     """
+    if isinstance(text, Asked) and replacing[text.target]:
+        text, replacing = text.hidden(), replacing.copy()
+        replacing[text.target] = False
+    if isinstance(donor, Asked) and len(donor) > 1:  # the hidden word of another text is no word
+        donor = [token for place, token in enumerate(donor) if place != donor.target]
     changed = [
         _reworded(token, donor[place % len(donor)]) if out else token
         for place, (token, out) in enumerate(zip(text, replacing, strict=True))
@@ -123,8 +172,11 @@ def replaced(text: Text, replacing: NDArray[np.bool_], donor: Text) -> Text:
 
 
 def with_tokens(text: Text, tokens: Sequence[str]) -> Text:
-    """Return a text with other tokens, as many as before; a pair keeps its query, and two texts their sides."""
-    return replace(text, tokens=tokens) if isinstance(text, Pair | TwoTexts) else tokens
+    """Return a text with other tokens, as many as before; all else that it holds stays.
+
+    A pair keeps its query, two texts their sides, and a text the place of the word that is asked about.
+    """
+    return replace(text, tokens=tokens) if isinstance(text, Pair | TwoTexts | Asked) else tokens
 
 
 def _reworded(token: str, donor: str) -> str:

@@ -11,8 +11,9 @@ from transformers import PreTrainedConfig
 
 from heedmap.huggingface.measuring import Leaves
 from heedmap.huggingface.model_adapter import Inputs, ModelAdapter
+from heedmap.huggingface.targets import TARGET
 
-Reads = Literal["first", "last", "all"]
+Reads = Literal["first", "last", "target", "all"]
 Rows = Callable[[Inputs], Int[Tensor, " B"]]
 CROSS = ("cross", "encoder_attn", "encdec")  # in the names of attention over another stack
 
@@ -23,7 +24,8 @@ class AttentionLayout:
 
     `names` are the layers of all calls; `calls` are the numbers of those on trial: all of one stack, or an
     encoder-decoder's cross-attention. `heads` is the number per call. `reads` is the row of the last call
-    that the logits depend on: a text's first, its last, or "all" if more than one; `rows` finds it. If it is
+    that the logits depend on: a text's first, its last, that of the word that is asked about ("target"), or
+    "all" if more than one; `rows` finds it. If it is
     found by a token, that is `end`: each text must then have exactly one.
     """
 
@@ -64,7 +66,7 @@ def find_layout(adapter: ModelAdapter, inputs: Inputs) -> AttentionLayout:
             continue  # BART refuses a text without an end-of-text token
         passes_by_ending.append((changed_inputs, _read(total, other_leaves[last_call])))
     heads = leaves[last_call].shape[1]
-    for reads, rows, end in _rules(config):
+    for reads, rows, end in _rules(config, asks=TARGET in inputs):
         only = _only(rows(inputs), is_read)
         if bool((is_read == only).all()) and not any(
             bool((other_rows & ~_only(rows(changed_inputs), other_rows)).any())
@@ -99,11 +101,15 @@ def _read(total: Tensor, weights: Tensor) -> Bool[Tensor, "B Q"]:
     return is_read
 
 
-def _rules(config: PreTrainedConfig) -> Iterator[tuple[Reads, Rows, int | None]]:
+def _rules(config: PreTrainedConfig, *, asks: bool) -> Iterator[tuple[Reads, Rows, int | None]]:
     """Yield the rules by which classifiers find their row: by position or (transformers' decoders) by ids.
 
-    The third entry is the token by which the rule finds the row, or None.
+    If the inputs say which position is asked about (`asks`), the rule is that alone. The third entry is the
+    token by which the rule finds the row, or None.
     """
+    if asks:
+        yield "target", lambda inputs: inputs[TARGET].argmax(1), None
+        return
     pad, end = config.get_text_config().pad_token_id, config.eos_token_id
 
     def rightmost(marked: Bool[Tensor, "B N"]) -> Int[Tensor, " B"]:

@@ -12,7 +12,6 @@ from heedmap.errors import InputError
 
 SINGLE = "single_label_classification"
 _OTHER_HEADS = {
-    "ForTokenClassification": "it gives a class to each token, and none to the text",
     "ForQuestionAnswering": "it marks the answer to a question within a text",
     "ForMultipleChoice": "it chooses among several texts",
     "ForNextSentencePrediction": "it tells whether two sentences follow each other",
@@ -27,13 +26,14 @@ _HEADLESS = {
 }
 
 
-def check_head(config: Mapping[str, Any], model_name: str) -> bool:
+def check_head(config: Mapping[str, Any], model_name: str, *, of_words: bool = False) -> bool:
     """Check what a config.json says of the outputs; errors name it as `model_name`.
 
-    Returns whether they are several labels at once, else classes.
+    Returns whether they are several labels at once, else classes, as those of a model are that answers
+    `of_words`.
 
     Raises:
-        InputError: amounts, classes of tokens, or quantised weights.
+        InputError: amounts, or quantised weights, or a head that classifies nothing.
     """
     if (quantised := config.get("quantization_config")) is not None:
         method = quantised.get("quant_method") if isinstance(quantised, dict) else None
@@ -42,6 +42,8 @@ def check_head(config: Mapping[str, Any], model_name: str) -> bool:
             f"{f' by {method}' if method else ''} (quantization_config in its config.json), which "
             "is not read; choose the model before it was quantised, or save it dequantised"
         )
+    if of_words:
+        return False
     name = architecture_of(config)
     for ending, does in _OTHER_HEADS.items():
         if name.endswith(ending):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
-from heedmap.data.texts import Pair, Text, TwoTexts
+from heedmap.data.texts import Asked, Pair, Text, TwoTexts
 from heedmap.errors import InputError
 from heedmap.huggingface.inputs import Truncated, too_long
 
@@ -43,7 +43,7 @@ def fit(
     keys: list[str] = []
     spans: list[tuple[int, int]] = []
     kept_texts: list[Text] = []
-    at_words = 0
+    at_words = unread = 0
     for row, text in enumerate(texts):
         if sizes[row] <= longest:
             parts = [(0, len(text), text)]
@@ -52,6 +52,13 @@ def fit(
             parts, at_words = [(start, end, kept_text)], at_words + (not exact)
         else:
             parts = _windows(text, lengths, longest)
+        if isinstance(text, Asked):
+            parts = [
+                (start, end, replace(text, tokens=words, target=text.target - start))
+                for start, end, words in parts
+                if start <= text.target < end
+            ]
+            unread += not parts
         for number, (start, end, kept_text) in enumerate(parts):
             rows.append(row)
             keys.append(split.keys[row] + (f"#{number}" if len(parts) > 1 else ""))
@@ -65,6 +72,13 @@ def fit(
     count = {f"longer than the model's {longest} positions, {done} (kept)": len(long)}
     if at_words:
         count[AT_WORDS] = at_words
+    if unread:
+        count[f"longer than the model's {longest} positions, its word lies beyond them"] = unread
+    if not rows:
+        raise InputError(
+            f"expected texts with the word that is asked about within the model's {longest} positions, got none"
+        )
+    targets = [text.target for text in kept_texts if isinstance(text, Asked)]
     seconds = [text.second for text in kept_texts if isinstance(text, TwoTexts)]
     return replace(
         spread,
@@ -73,7 +87,8 @@ def fit(
         rationale=marks,
         queries=[list(text.query) for text in kept_texts if isinstance(text, Pair)] or None,
         seconds=np.array(seconds, dtype=np.int64) if seconds else None,
-        text_of=None if cut else np.array(rows, dtype=np.int64),
+        targets=np.array(targets, dtype=np.int64) if targets else None,
+        text_of=None if cut or targets else np.array(rows, dtype=np.int64),
         written=None,
     ), count
 
@@ -108,9 +123,17 @@ def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
         seconds = np.array(
             [np.searchsorted(s, second) for s, second in zip(starts, seconds, strict=True)]
         )
+    targets = split.targets
+    if targets is not None:
+        targets = np.array(
+            [
+                np.searchsorted(word_starts, target, side="right") - 1
+                for word_starts, target in zip(starts, targets, strict=True)
+            ]
+        )
     texts = split.take(np.flatnonzero(sizes)).whole_texts
     count = f"words merged with a neighbour that shares a sub-word, in {texts} texts (kept)"
-    merged = replace(split, tokens=tokens, rationale=marks, seconds=seconds)
+    merged = replace(split, tokens=tokens, rationale=marks, seconds=seconds, targets=targets)
     return merged, {count: sum(sizes)}
 
 
@@ -123,6 +146,8 @@ def _windows(text: Text, lengths: Lengths, longest: int) -> list[tuple[int, int,
 
     def part(start: int, end: int) -> Text:
         words = text[start:end]
+        if isinstance(text, Asked):  # measured by their length alone
+            return list(words)
         return replace(text, tokens=words) if isinstance(text, Pair) else words
 
     windows = []

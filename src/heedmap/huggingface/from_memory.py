@@ -32,6 +32,8 @@ from heedmap.huggingface.peft_merging import is_wrapped, merged_copy
 from heedmap.huggingface.placement import device_of
 from heedmap.huggingface.refusals import first_line
 from heedmap.huggingface.sample_texts import SENTENCES
+from heedmap.huggingface.targets import AnswerAtTarget
+from heedmap.huggingface.tasks import Task, task_of_model
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.settings import MODEL_IN_MEMORY, TransformerSettings
 
@@ -164,7 +166,8 @@ def _compare(
     Raises:
         InputError: token ids or logits differ.
     """
-    several = check_head(model.config.to_dict(), WHAT)
+    task = task_of_model(model)
+    several = check_head(model.config.to_dict(), WHAT, of_words=task.is_asked_of_words)
     output = one_output(model.config, settings.output, settings.threshold, several=several)
     coarser = max(model.dtype, copy.precision, key=lambda dtype: torch.finfo(dtype).eps)
     for text in SENTENCES:
@@ -179,6 +182,11 @@ def _compare(
         with quiet(), evaluating(model):
             expected: Tensor = (
                 model(**encoding.to(model.device), return_dict=True).logits.float().cpu()
+            )
+        if task.is_asked_of_words:
+            answer = AnswerAtTarget(of_masks=task is Task.MASKS)
+            expected = answer.at_target(
+                expected, {"attention_mask": encoding["attention_mask"].cpu()}
             )
         if output is not None:
             expected = output.two_logits(expected)

@@ -1,7 +1,7 @@
 """Tokenise texts for a transformer: sub-word positions, and the word that each belongs to."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from heedmap.huggingface.sides import (
     tokenized,
     words_of_positions,
 )
+from heedmap.huggingface.targets import as_read, target_inputs
 
 AT_ONCE = 1000  # texts tokenised at a time: spans take more memory than texts
 
@@ -32,17 +33,19 @@ AT_ONCE = 1000  # texts tokenised at a time: spans take more memory than texts
 class SubwordBatch(Batch):
     """`ids` (B, N) are sub-words; `real` marks those that are not padding; `words` is each one's word or −1.
 
-    `sides` is the text of a pair that each one is of, 0 or 1; −1 for special tokens and padding.
+    `sides` is the text of a pair that each one is of, 0 or 1; −1 for special tokens and padding. `asks` are the
+    inputs that say which position a model is asked about (see `heedmap.huggingface.targets`).
     """
 
     real: Bool[Tensor, "B L"]
     words: Int[Tensor, "B L"]
     types: Int[Tensor, "B L"]
     sides: Int[Tensor, "B L"]
+    asks: dict[str, Int[Tensor, "B L"]] = field(default_factory=dict)
 
     def inputs(self, names: Sequence[str]) -> dict[str, Tensor]:
         """Return the model's keyword arguments."""
-        tensors = {"input_ids": self.ids, "attention_mask": self.real.long()}
+        tensors = {"input_ids": self.ids, "attention_mask": self.real.long(), **self.asks}
         return {**tensors, "token_type_ids": self.types} if "token_type_ids" in names else tensors
 
 
@@ -59,6 +62,7 @@ def encode(
     position and weight 0. Shorter texts are padded on the tokenizer's side with the token `padding`, or with
     one that no text of the batch has.
     """
+    texts = as_read(tokenizer, texts)
     # Padded below and not by the tokenizer, whose padding token may be missing or stand in a text.
     encoding = tokenized(
         tokenizer,
@@ -89,15 +93,17 @@ def encode(
     def tensor(values: NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
+    word_of_positions = tensor(padded(words, -1))
     return SubwordBatch(
         rows=torch.as_tensor(list(rows), device=device),
         ids=tensor(padded(encoding["input_ids"], padding)),
         mask=tensor(mask),
         labels=torch.zeros(len(texts), dtype=torch.long, device=device),
         real=tensor(real),
-        words=tensor(padded(words, -1)),
+        words=word_of_positions,
         types=tensor(padded(encoding["token_type_ids"], tokenizer.pad_token_type_id)),
         sides=tensor(padded(sides, OUTSIDE)),
+        asks=target_inputs(tokenizer, texts, word_of_positions),
     )
 
 
@@ -105,7 +111,7 @@ def token_ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> list
     """Return the sub-words of each text, special ones included, without padding."""
     if not texts:
         return []
-    ids: list[list[int]] = tokenized(tokenizer, texts)["input_ids"]
+    ids: list[list[int]] = tokenized(tokenizer, as_read(tokenizer, texts))["input_ids"]
     return ids
 
 
@@ -204,7 +210,7 @@ def holding(
 def own_words(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> Iterator[list[int]]:
     """Yield per text where its words must begin so that no two share a sub-word (see `own_words_of`)."""
     for start in range(0, len(texts), AT_ONCE):
-        chunk = texts[start : start + AT_ONCE]
+        chunk = as_read(tokenizer, texts[start : start + AT_ONCE])
         encoding = tokenized(
             tokenizer, chunk, return_offsets_mapping=True, return_special_tokens_mask=True
         )

@@ -15,12 +15,12 @@ import torch
 from torch import nn
 from transformers import (
     AutoConfig,
-    AutoModelForSequenceClassification,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
+from heedmap.data.asked_words import FIRST_AND_SECOND
 from heedmap.data.streams import reading
 from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, check_name, is_there, name_of
@@ -43,6 +43,7 @@ from heedmap.huggingface.peft_adapters import Adapter, adapter_at, base_of
 from heedmap.huggingface.peft_merging import merged
 from heedmap.huggingface.placement import device_named, placed
 from heedmap.huggingface.refusals import first_line, no_config, no_weights
+from heedmap.huggingface.tasks import Task, task_of
 from heedmap.huggingface.tokenization import Place, agree_on_padding, check_padding, tokenizer_at
 from heedmap.terminal.output import remark
 
@@ -73,12 +74,13 @@ def load_classifier(
     if device is not None:
         device_named(device)  # what is not there is said before any weights are read
     place, config, adapter = _open(source, dtype)
-    check_head(_written(place, adapter), place.what)
+    task = _task(place, adapter)
+    check_head(_written(place, adapter), place.what, of_words=task.is_asked_of_words)
     check_class_numbers(place)
     trained = frozenset[str]() if adapter is None else adapter.whole_weights
     # A head that the adapter brings is drawn first where the base model has none.
     with base_of(adapter), torch.random.fork_rng(devices=[]):
-        model, info = _weights(place, config, dtype)
+        model, info = _weights(place, config, dtype, task)
         _check_body(place, model, info)
         mismatched = [
             mismatch for mismatch in info["mismatched_keys"] if mismatch[0] not in trained
@@ -95,7 +97,8 @@ def load_classifier(
             f"{'' if adapter is None else f' or the adapter in {adapter.place.what}'}; "
             f"fine-tune it first: `heedmap train --model {place.source}`"
         )
-    _check_classes(place, model.config)
+    if task is not Task.MASKS:
+        _check_classes(place, model.config)
     if (said := contradiction(model.config)) is not None:
         remark(f"{place.source}: {said}")
     tokenizer = tokenizer_at(adapter.place if adapter and adapter.has_tokenizer else place)
@@ -106,18 +109,33 @@ def load_classifier(
     return placed(frozen(model), device), tokenizer
 
 
+def task_at(source: object) -> Task:
+    """Return what a model answers, by its configuration.
+
+    Raises:
+        InputError: As `load_classifier`, for what the configuration says.
+    """
+    place, _, adapter = _open(source, "float32")
+    return _task(place, adapter)
+
+
 def outputs_of(
     source: object, label: str | None = None, threshold: float = 0.5
 ) -> tuple[list[str], OneOutput | None]:
     """Return the names of a classifier's classes in their order, without its weights.
 
-    With the output that is read as no and yes, of a cross-encoder with one output or of several labels.
+    With the output that is read as no and yes, of a cross-encoder with one output or of several labels. The
+    classes of a masked language model are the two words that may be hidden.
 
     Raises:
         InputError: As `load_classifier`, for what the configuration says.
     """
     place, config, adapter = _open(source, "float32")
-    several = check_head(_written(place, adapter), place.what)
+    task = _task(place, adapter)
+    several = check_head(_written(place, adapter), place.what, of_words=task.is_asked_of_words)
+    if task is Task.MASKS:
+        one_output(config, label, threshold, several=False)  # refuses the options of several labels
+        return [*FIRST_AND_SECOND], None
     if adapter is None and (headless := untrained_head(config_of(place))):
         # Else the labels would be refused, for not being the names that transformers makes up.
         raise InputError(
@@ -138,7 +156,8 @@ def labels_of(source: object) -> list[str] | None:
         InputError: as `load_classifier`, for what the configuration says.
     """
     place, config, adapter = _open(source, "float32")
-    if not check_head(_written(place, adapter), place.what):
+    of_words = _task(place, adapter).is_asked_of_words
+    if not check_head(_written(place, adapter), place.what, of_words=of_words):
         return None
     check_class_numbers(place)
     return class_names(config.id2label, place.what)
@@ -163,7 +182,7 @@ def load_for_training(
     config.id2label = dict(enumerate(classes))
     config.label2id = {name: index for index, name in enumerate(classes)}
     config.problem_type = "single_label_classification"
-    model, info = _weights(place, config, "float32")
+    model, info = _weights(place, config, "float32", Task.TEXTS)
     _check_body(place, model, info)
     tokenizer = tokenizer_at(place)
     agree_on_padding(place, model, tokenizer)
@@ -197,6 +216,11 @@ def _open(source: object, dtype: str) -> tuple[Place, PreTrainedConfig, Adapter 
     return place, config, adapter
 
 
+def _task(place: Place, adapter: Adapter | None) -> Task:
+    """Return what a model answers; an adapter brings a head that classifies texts."""
+    return Task.TEXTS if adapter is not None else task_of(config_of(place))
+
+
 def _written(place: Place, adapter: Adapter | None) -> dict[str, Any]:
     """Return config.json as it is written, with what a config.json beside an adapter says of the outputs."""
     return config_of(place) | ({} if adapter is None else adapter.outputs())
@@ -213,7 +237,8 @@ def _configuration(place: Place) -> PreTrainedConfig:
             raise
         except Exception as error:  # the file is bad, or cannot be reached
             raise no_config(place, error) from error
-    if type(config) not in AutoModelForSequenceClassification._model_mapping:
+    task = task_of(config_of(place))
+    if not any(type(config) in kind.auto_class._model_mapping for kind in {Task.TEXTS, task}):
         raise InputError(
             f"expected a text classifier in {place.what}; transformers has no sequence classification "
             f"for the architecture {config.model_type}; choose another model"
@@ -248,11 +273,11 @@ def _is_path(name: str) -> bool:
 
 
 def _weights(
-    place: Place, config: PreTrainedConfig, dtype: str
+    place: Place, config: PreTrainedConfig, dtype: str, task: Task
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     with quiet():
         load = partial(
-            AutoModelForSequenceClassification.from_pretrained,
+            task.auto_class.from_pretrained,
             place.source,
             config=config,
             dtype=getattr(torch, dtype),

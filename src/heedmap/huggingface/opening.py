@@ -28,6 +28,8 @@ from heedmap.huggingface.one_output import answer_with_two
 from heedmap.huggingface.output_texts import predicted_texts
 from heedmap.huggingface.pair_models import sign_of_pairs
 from heedmap.huggingface.peft_merging import merge_of
+from heedmap.huggingface.targets import answer_at_targets
+from heedmap.huggingface.tasks import Task, task_of_model
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.verification import drift, verify
 from heedmap.models.trace import Model
@@ -54,8 +56,11 @@ def open_classifier(
     place = folder or settings.source
     names, output = outputs_of(place, settings.output, settings.threshold)
     model, tokenizer = load_classifier(place, settings.dtype, device)
+    task = task_of_model(model)
     if output is not None:
         answer_with_two(model, output)
+    if task.is_asked_of_words:
+        answer_at_targets(model, of_masks=task is Task.MASKS)
     _check_verified(model, tokenizer, pairs)
     settings = settings.model_copy(update={"weights": fingerprint(model)})
     return TransformerClassifier(model, tokenizer, settings, names), settings
@@ -108,7 +113,11 @@ def corpus_for(
 
 
 def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
-    """Fit the test texts to the model (see `heedmap.huggingface.fitting`), and count the changes."""
+    """Fit the test texts to the model (see `heedmap.huggingface.fitting`), and count the changes.
+
+    The classes of a masked language model are named as those of the texts.
+    """
+    model.classes = list(corpus.classes)
     limit = longest(model.model, model.tokenizer)
     cut = _cut(model, limit, model.settings.long_texts)
     test = corpus.splits["test"]
@@ -138,8 +147,19 @@ def fitted_text(
     """Return a split of one text or pair that fits the model, cut or in windows, and notes on what was changed.
 
     Raises:
-        InputError: the model cannot tell the end of the text, or a word exceeds its limit.
+        InputError: the model cannot tell the end of the text, a word exceeds its limit, or the model is asked
+            about a word and none is named.
     """
+    if model.task.is_asked_of_words and split.targets is None:
+        what = (
+            "and --foil the other word, with one [MASK] in the text"
+            if model.task is Task.MASKS
+            else ""
+        )
+        raise InputError(
+            f"expected with the text the word that the model is asked about, got the text alone; name it with "
+            f"{' '.join(filter(None, ('`heedmap explain --target WORD`', what)))}, or audit texts from a file"
+        )
     if not model.readable(split.texts)[0]:
         raise InputError(f"expected a text that does not {_TWO_ENDS}; take it out of it")
     limit = longest(model.model, model.tokenizer)
@@ -211,6 +231,7 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
     whose = {
         "first": "the first position's row ([CLS])",
         "last": "the last token's row",
+        "target": "the row of the word that is asked about",
         "all": "all rows (the classifier reads them all)",
     }[model.reads]
     views = {

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.data.batches import Batch
-from heedmap.data.texts import Pair, Text, TwoTexts, joined, with_tokens
+from heedmap.data.texts import Asked, Pair, Text, TwoTexts, joined, with_tokens
 from heedmap.errors import InputError
 from heedmap.huggingface import inputs
 from heedmap.huggingface.attention_layout import find_layout
@@ -27,6 +27,8 @@ from heedmap.huggingface.pair_truncation import truncated_pair
 from heedmap.huggingface.prefixes import PrefixReader, prefix_reader
 from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
+from heedmap.huggingface.targets import as_read, is_one_entry, mask_of
+from heedmap.huggingface.tasks import Task, task_of_model
 from heedmap.huggingface.views import View, on_words
 from heedmap.importance.words import sum_by_word
 from heedmap.models.layered import Map
@@ -49,11 +51,12 @@ class _State:
 
 
 class TransformerClassifier:
-    """A sequence classifier with one layer's weights on trial.
+    """A classifier of texts, or of words in them, with one layer's weights on trial.
 
     The weights are those of the row that the classifier reads (the [CLS] row, or a decoder's last token) in
-    one layer, of every head or of one: K = heads. If the classifier reads all rows (a mean), or the heat
-    map uses all of them, all rows are on trial: K = heads × N. P = N positions, special tokens included.
+    one layer, of every head or of one: K = heads. Of a model that answers at each position, it is the row of
+    the word that is asked about (`heedmap.data.texts.Asked`). If the classifier reads all rows (a mean), or the
+    heat map uses all of them, all rows are on trial: K = heads × N. P = N positions, special tokens included.
     The heat map is over words.
 
     Raises:
@@ -76,7 +79,8 @@ class TransformerClassifier:
         model.config.use_cache = False
         declare_in_batches(model)
         self.padding = padding_token(model)
-        sample = self.inputs(self.batch(SAMPLE_WORDS, range(len(SAMPLE_WORDS))))
+        self.task = task_of_model(model)
+        sample = self.inputs(self.batch(self._sample(), range(len(SAMPLE_WORDS))))
         self.adapter: ModelAdapter = attach(model, sample)
         if self.adapter.kind == "reading":
             raise InputError(
@@ -106,6 +110,16 @@ class TransformerClassifier:
         names = dict.fromkeys(str(token) for token in tokenizer.all_special_tokens)
         self.kinds = ["words", "punctuation", *names]
 
+    def _sample(self) -> Sequence[Text]:
+        """Return the sample texts; with a word that is asked about, in the middle, last or first, of each."""
+        if not self.task.is_asked_of_words:
+            return SAMPLE_WORDS
+        choices = _two_words(self.tokenizer) if self.task is Task.MASKS else None
+        places = (4, 3, 0)
+        return [
+            Asked(text, place, choices) for text, place in zip(SAMPLE_WORDS, places, strict=True)
+        ]
+
     @property
     def precision(self) -> torch.dtype:
         """Return the weights' dtype; logits are computed in it and returned in float32."""
@@ -123,7 +137,8 @@ class TransformerClassifier:
         """Cut a text or pair as the model's tokenizer does (see `inputs.truncated` and `truncated_pair`)."""
         if isinstance(text, Pair | TwoTexts):
             return truncated_pair(self.tokenizer, text, longest)
-        return inputs.truncated(self.tokenizer, text, longest)
+        (as_given,) = as_read(self.tokenizer, [text])
+        return inputs.truncated(self.tokenizer, as_given, longest)
 
     def own_words(self, texts: Sequence[Text]) -> Iterator[list[int]]:
         """Yield per text where its words must begin so that no two share a sub-word."""
@@ -147,12 +162,14 @@ class TransformerClassifier:
 
     def mask_token(self, text: Text, place: int) -> Text:
         """Replace one word by the tokenizer's mask token, or else its unknown or padding token."""
-        word, tokenizer = text[place], self.tokenizer
+        word = text[place]
         # White space around the word stays, since a tokenizer may make it part of a sub-word.
         leading, trailing = word[: len(word) - len(word.lstrip())], word[len(word.rstrip()) :]
-        mark = tokenizer.mask_token or tokenizer.unk_token or tokenizer.pad_token
-        mark = mark or tokenizer.eos_token or ""
-        masked = [*text[:place], f"{leading}{mark}{trailing}", *text[place + 1 :]]
+        masked = [
+            *text[:place],
+            f"{leading}{mask_of(self.tokenizer)}{trailing}",
+            *text[place + 1 :],
+        ]
         return with_tokens(text, masked)
 
     def batch(self, texts: Sequence[Text], rows: Sequence[int]) -> SubwordBatch:
@@ -358,8 +375,24 @@ class TransformerClassifier:
         """Return output projections by layer; empty if the values are unknown or any is not found."""
         if self.adapter.kind != "interface":
             return {}
-        sample = self.inputs(self.batch(SAMPLE_WORDS[1:2], [0]))
+        sample = self.inputs(self.batch(self._sample()[1:2], [0]))
         return projections_of(self.model, self.layout.layers, sample)
+
+
+def _two_words(tokenizer: PreTrainedTokenizerBase) -> tuple[str, str]:
+    """Return two words of a vocabulary, for a masked language model to choose from in sample texts."""
+    special = {*tokenizer.all_special_tokens}
+    words: list[str] = []
+    for token in tokenizer.get_vocab():
+        word = token.lstrip("▁Ġ")
+        if word.isalpha() and token not in special and is_one_entry(tokenizer, word):
+            words.append(word)
+        if len(words) == 2:
+            return words[0], words[1]
+    raise InputError(
+        "expected a tokenizer with two words as entries of its vocabulary, of which a masked language model is "
+        "asked, got none; choose another model"
+    )
 
 
 def _with_head(weights: Tensor, whole: Tensor, head: int) -> Tensor:

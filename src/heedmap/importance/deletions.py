@@ -126,7 +126,10 @@ def reread_under(
             is_aligned = []
             for place, row in enumerate(rows):
                 i, j = chunk[row]
-                weights = _without(trace, i, attention[:, i], j, without, place, deletion)
+                # A word that a model is asked about stays as a mask, whatever the deletion is.
+                stays = len(changed[row]) == len(texts[i])
+                done = "mask" if stays else deletion
+                weights = _without(trace, i, attention[:, i], j, without, place, done)
                 is_aligned.append(weights is not None)
                 if weights is not None:
                     imposed[:, place] = weights

@@ -121,6 +121,7 @@ def draw(model: TransformerClassifier, text: str, seed: int = 0) -> Picture:
         row={
             "first": "the row of the first position, which the classifier reads",
             "last": "the row of the last token, which the classifier reads",
+            "target": "the row of the word that is asked about",
             "all": "the mean of all rows, for the classifier reads them all",
         }[model.reads],
         columns=columns,

@@ -156,6 +156,8 @@ def repeats_text(audit: AuditResult) -> str | None:
     parts = []
     if repeats:
         verb = "repeats" if repeats == 1 else "repeat"
+        if "target" in instances.column_names:  # several words of a text are asked about
+            verb = "is of the same words as" if repeats == 1 else "are of the same words as"
         parts.append(
             f"{repeats:,} of the {instances.num_rows:,} audited texts {verb} another; "
             "intervals count each text once"

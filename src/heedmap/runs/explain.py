@@ -35,6 +35,8 @@ def explain(  # type: ignore[overload-overlap]
     text: str,
     *,
     query: str | None = None,
+    target: str | None = None,
+    foil: str | None = None,
     variant: str | None = None,
     device: str | None = None,
 ) -> Explanation: ...
@@ -48,6 +50,8 @@ def explain(
     text: str | Texts,
     *,
     query: str | None = None,
+    target: str | None = None,
+    foil: str | None = None,
     variant: str | None = None,
     device: str | None = None,
 ) -> Explanation | Explanations: ...
@@ -56,6 +60,8 @@ def explain(
     text: str | Texts,
     *,
     query: str | None = None,
+    target: str | None = None,
+    foil: str | None = None,
     variant: str | None = None,
     device: str | None = None,
 ) -> Explanation | Explanations:
@@ -79,6 +85,9 @@ def explain(
             name on the Hub, or (model, tokenizer) or a text classification pipeline.
         text: the text; or a list of texts, or of pairs (text, query) for a model of pairs.
         query: the question or hypothesis that a model of pairs reads the one text given.
+        target: the word of the one text that a token classifier is asked about, or its number from 1 up; of a
+            masked language model, the word that the text's one [MASK] hides.
+        foil: the word that a masked language model might take for the hidden one.
         variant: the name of a model that `heedmap.retrain` trained in a run's folder, to be asked instead (see
             `heedmap.open_run`).
         device: on which a transformer that is opened here runs: cpu, cuda or cuda:N [cpu; that of a model in
@@ -93,7 +102,7 @@ def explain(
     place, settings, model = _opened(source, variant, device)
     if settings.data.source == NO_DATA and (query is not None or is_list_of_pairs(text)):
         settings = _given_pairs(settings, model)
-    return explain_input(place, settings, model, text, query)
+    return explain_input(place, settings, model, text, query, (target, foil))
 
 
 def _opened(

@@ -55,12 +55,22 @@ def check_input(text: object, query: object) -> None:
 
 
 def explain_input(
-    place: Path, settings: RunSettings, model: Model, text: str | Texts, query: str | None
+    place: Path,
+    settings: RunSettings,
+    model: Model,
+    text: str | Texts,
+    query: str | None,
+    asked: tuple[str | None, str | None] = (None, None),
 ) -> Explanation | Explanations:
-    """Explain what a user gave to `heedmap.explain`, by an opened model; `place` is its folder or name."""
+    """Explain what a user gave to `heedmap.explain`, by an opened model; `place` is its folder or name.
+
+    `asked` are the word that the model is asked about, and its foil.
+    """
     check_input(text, query)
     if isinstance(text, str):
-        return explained(place, settings, model, text, query)
+        return explained_each(place, settings, model, [UserText(text, query, *asked)])[0]
+    if asked != (None, None):
+        raise KindError("expected a word to ask about (target) with one text alone, got many texts")
     return explained_each(place, settings, model, user_texts(text, model, settings.data))
 
 

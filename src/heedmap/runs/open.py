@@ -89,7 +89,10 @@ def open_model(
     device: str | None = None,
     **settings: Any,
 ) -> Run:
-    """Open a Hugging Face sequence classifier and the texts to put it on trial with: a run to `heedmap.audit`.
+    """Open a Hugging Face classifier and the texts to put it on trial with: a run to `heedmap.audit`.
+
+    It classifies texts, or words (token classification), or is a masked language model, which is asked which of
+    two words a mask hides.
 
     Args:
         source: the model's folder, or its name on the Hub; or what transformers has loaded: (model, tokenizer),
@@ -112,7 +115,8 @@ def open_model(
     """
     from heedmap.huggingface import opening
     from heedmap.huggingface.from_memory import open_loaded
-    from heedmap.huggingface.loading import outputs_of
+    from heedmap.huggingface.loading import outputs_of, task_at
+    from heedmap.huggingface.tasks import asking
 
     if isinstance(data, Corpus):
         raise InputError(
@@ -144,9 +148,11 @@ def open_model(
             outputs, _ = outputs_of(
                 path_settings.source, path_settings.output, path_settings.threshold
             )
+            data_settings = asking(data_settings, task_at(path_settings.source))
             texts = load_corpus(data_settings, outputs, in_memory)
             loaded = opening.open_classifier(path_settings, device=device, pairs=texts.pairs)
         else:
+            data_settings = asking(data_settings, loaded[0].task)
             texts = load_corpus(data_settings, loaded[0].classes, in_memory)
         model, model_settings = loaded
         corpus = opening.fitted(model, texts)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from heedmap.data.asked_words import asked_text
 from heedmap.data.batches import scatter_rows, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.one_text import one_text
@@ -24,10 +25,15 @@ Texts = Sequence[str] | Sequence[tuple[str, str]]
 
 
 class UserText(NamedTuple):
-    """A text, and the query that a model of pairs reads it given."""
+    """A text, and the query that a model of pairs reads it given.
+
+    Or the word `target` that a model is asked about, of a masked language model with its `foil`.
+    """
 
     text: str
     query: str | None = None
+    target: str | None = None
+    foil: str | None = None
 
 
 def is_many(texts: object) -> bool:
@@ -119,13 +125,28 @@ def read(
         )
     split, notes = one_text(settings, model.classes, user_text.text, user_text.query)
     if isinstance(model, AttentionClassifier):
+        _refuse_target(name, user_text)
         return split, notes
     from heedmap.huggingface import opening
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
 
     assert isinstance(model, TransformerClassifier)
+    if not model.task.is_asked_of_words:
+        _refuse_target(name, user_text)
+    elif user_text.target is not None:
+        asks = model.task.asks
+        split = asked_text(user_text.text, user_text.target, user_text.foil, settings, asks)
+        if split.choices is not None:
+            model.classes = [*split.choices[0]]
     split, fit_notes = opening.fitted_text(model, split, model.settings.long_texts)
     return split, notes + fit_notes
+
+
+def _refuse_target(name: str, user_text: UserText) -> None:
+    if user_text.target is not None or user_text.foil is not None:
+        raise InputError(
+            f"{name}: expected no word to ask about: it classifies whole texts; leave out --target and --foil"
+        )
 
 
 def read_each(

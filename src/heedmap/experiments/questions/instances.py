@@ -54,6 +54,10 @@ COLUMNS = Columns(
             "number, from 0",
             "the first token of a pair's second text; only where the map is over both",
         ),
+        "target": (
+            "number, from 0",
+            "the word that the model is asked about; only where it is asked of one",
+        ),
         "candidates": ("count", "possible answers, where not every class is one"),
         "x": (
             "list per token",
@@ -96,6 +100,8 @@ def instances(context: AuditContext) -> pa.Table:
         columns["query"] = pa.array(queries, pa.list_(pa.string()))
     if split.seconds is not None:
         columns["second"] = split.seconds
+    if split.targets is not None:
+        columns["target"] = split.targets
     if split.allowed is not None:
         columns["candidates"] = split.allowed.sum(1)
     if (places := split.places) is not None:
