@@ -14,6 +14,7 @@ from heedmap.settings import DataSettings
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
 LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
+AMOUNT_COLUMNS = (*LABEL_COLUMNS, "score", "rating", "similarity")
 # One file without splits: a fifth of each class is the test split, 15 % of the rest the dev split.
 TEST_SHARE, DEV_SHARE = 0.20, 0.15
 
@@ -24,7 +25,7 @@ class Row:
 
     `label` is its class by name, empty where the data say none. `rationale` says which tokens are known to
     decide the label; `candidates` are the labels that are possible answers for this row, None where all are.
-    `written` is the text before it became tokens.
+    `written` is the text before it became tokens. `amount` is the label where that is a number, not a class.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Row:
     query: list[str] | None = None
     candidates: tuple[str, ...] | None = None
     written: str | None = None
+    amount: float | None = None
 
 
 Parts = dict[str, list[Row]]

@@ -74,12 +74,13 @@ LEAVE_ONE_OUT = Columns(
         "importance": (
             "list per token, 0 to 1",
             "total variation distance of the predictions with and without the token; 0 below the rounding of "
-            "the logits, equal where it differs by less",
+            "the logits, equal where it differs by less. Of a model that gives a number: |difference| of the "
+            "outputs, in their unit",
         ),
         "signed": (
             "list per token, −1 to 1",
             "what the predicted class's probability loses without the token: above 0 where the token speaks "
-            "for the prediction",
+            "for the prediction. Of a model that gives a number: what the output loses, in its unit",
         ),
     },
 )
