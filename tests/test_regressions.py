@@ -1,8 +1,11 @@
 """Models that give a number: changes are in its unit, and questions about decisions are not asked."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
+from packed_texts import content
 from tiny_regressions import (
     ARCHITECTURES,
     number_model,
@@ -30,6 +33,7 @@ from heedmap.measures import (
     resolution,
 )
 from heedmap.report.card import facts
+from heedmap.report.text_data import pack_texts
 
 ROUNDING = 1e-5
 
@@ -246,3 +250,32 @@ def test_options_of_the_other_kind_are_one_line(tmp_path):
     classes.save_pretrained(tmp_path / "classes")
     with refused("--unit stars", "gives a number", "leave out"):
         outputs_of(tmp_path / "classes", unit="stars")
+
+
+def test_a_text_is_explained_by_its_number(rated):
+    texts, _, run, _ = rated
+    number = plain_number("bert", texts[0])
+    explanation = run.explain(texts[0])
+    assert explanation.answer == f"{number:.3f} stars"
+    said = str(explanation)
+    assert f"predicted {number:.3f} stars" in said
+    assert "decides between no classes" in said
+    assert "flips the answer to" not in said
+    assert "Underlined" not in explanation._repr_html_()
+    (window,) = explanation.to_dict()["windows"]
+    assert window["probabilities"] == pytest.approx([number], abs=ROUNDING)
+    assert (window["flip"], window["adversary"]) == (None, None)
+
+
+def test_the_page_shows_numbers_with_their_unit(rated):
+    *_, run, audit = rated
+    page = (run.folder / "report.html").read_text()
+    assert "stars" in page
+    assert "with probability" not in page.split("<script")[0]
+    tables = {name: audit.tables[name] for name in audit.tables}
+    index = json.loads(content(pack_texts(tables, audit.classes, []).index))
+    assert index["unit"] == "stars"
+    assert index["confidence"][0] == pytest.approx(plain_number("bert", rated[0][0]), abs=1e-4)
+    names = [fact["name"] for fact in index["facts"]]
+    assert "label" in names
+    assert not any("TVD" in name for name in names)

@@ -25,6 +25,7 @@ class Scale:
         meaning: how to read it.
         size: of one such unit in the tables; NaN where no change can be measured in it.
         unit: what the number counts that the model gives; None of classes.
+        short: what a change is measured in, in a few words.
     """
 
     kind: str = "tvd"
@@ -32,6 +33,7 @@ class Scale:
     meaning: str = "0 = no change, 1 = the opposite answer"
     size: float = 1.0
     unit: str | None = None
+    short: str = "TVD"
 
     def amount(self, change: float) -> str:
         """Put a change in the output's unit into words.
@@ -58,4 +60,5 @@ def scale_of(instances: pa.Table, classes: list[str]) -> Scale:
         f"0 = no change, 1 = one standard deviation, which is {number(deviation)} {unit}",
         deviation if deviation > 0 else math.nan,
         unit,
+        "standard deviations of the outputs",
     )

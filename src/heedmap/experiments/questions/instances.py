@@ -234,6 +234,11 @@ def _heat_maps(row: Row) -> list[HeatMap]:
     ]
 
 
+def _facts(row: Row) -> list[tuple[str, float | int | None]]:
+    """Return the label where it is a number: a class is shown with the prediction."""
+    return [("label", row["instances"].get("amount"))]
+
+
 def _cost(probe: CostProbe) -> float:
     return probe.reading(1.0)
 
@@ -245,6 +250,7 @@ EXPERIMENT = Experiment(
     place=10,
     findings=_skill,
     heat_maps=_heat_maps,
+    facts=_facts,
     figures=("heedmap.report.place_figures:place_figures",),
     cost=_cost,
     in_chunks=True,

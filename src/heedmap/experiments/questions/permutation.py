@@ -230,14 +230,22 @@ def _uniform(results: Results) -> Finding:
 
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:
+    change = "change of the output" if _is_number(row) else "TVD"
     return [
-        ("median TVD, shuffled", row["permutation"]["median_tvd"]),
-        ("TVD, even weights", row["permutation"].get("uniform_tvd")),
+        (f"median {change}, shuffled", row["permutation"]["median_tvd"]),
+        (f"{change}, even weights", row["permutation"].get("uniform_tvd")),
     ]
+
+
+def _is_number(row: Row) -> bool:
+    """Return whether the model gives a number, whose changes are in its unit and no TVD."""
+    return len(row["instances"]["probabilities"]) == 1
 
 
 def _interventions(row: Row) -> list[Intervention]:
     numbers = row["permutation"]
+    if _is_number(row):
+        return []  # they are shown as total variation distances
     return [
         Intervention(name, numbers.get(tvd), numbers.get(flipped))
         for name, tvd, flipped in (
