@@ -279,3 +279,15 @@ def test_the_page_shows_numbers_with_their_unit(rated):
     names = [fact["name"] for fact in index["facts"]]
     assert "label" in names
     assert not any("TVD" in name for name in names)
+
+
+def test_what_rests_on_the_bottom_line_or_on_classes_is_refused(rated, heedmap, tmp_path):
+    *_, run, _ = rated
+    with refused("minutes", "gives a number"):
+        hm.audit(run, minutes=1, overwrite=True, progress=False)
+    done = heedmap("picture", run.folder, "a film", "--out", tmp_path / "picture.html")
+    assert done.code == 2
+    assert "gives a number" in done.err
+    explained = heedmap("explain", run.folder, "a film")
+    assert explained.code == 0
+    assert " stars" in explained.out
