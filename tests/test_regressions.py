@@ -169,6 +169,7 @@ def test_findings_are_in_standard_deviations_and_name_the_unit(rated):
     assert "standard deviations" in finding.measure
     assert "stars" in finding.meaning
     assert "TVD" not in f"{finding.measure} {finding.meaning}"
+    assert not any(finding.by_class for finding in audit.findings)
     assert scale_of(audit.tables["instances"], audit.classes).size == pytest.approx(deviation)
     assert scale_of(audit.tables["instances"], ["no", "yes"]) == CLASSES
 
@@ -198,6 +199,34 @@ def test_what_needs_a_decision_is_not_asked_and_the_line_says_why(rated):
     assert said["output"].startswith("a number, in stars: mean ")
     assert "classes" not in said
     assert "gives a number" in said["not asked"]
+
+
+def test_words_are_left_out_by_the_map_and_the_number_read_again(rated):
+    texts, _, _, audit = rated
+    table, maps = audit["output_words"], audit["instances"]["attention"]
+    asked = 0
+    for row, text in enumerate(texts):
+        words, heat = text.split(), np.array(maps[row])
+        if len(words) < 3:
+            assert np.isnan(table["without_map"][row])
+            continue
+        if len(np.unique(heat.round(6))) < len(words):
+            continue  # words that tie come in several orders
+        number, order = plain_number("bert", text), np.argsort(-heat)
+        kept = [set(order[k:].tolist()) for k in range(1, len(words) // 3 + 1)]
+        read = [" ".join(w for i, w in enumerate(words) if i in places) for places in kept]
+        changes = [abs(plain_number("bert", shorter) - number) for shorter in read]
+        assert table["without_map"][row] == pytest.approx(max(changes), abs=1e-4)
+        if count := int(table["highlighted"][row]):
+            first = sorted(order[:count].tolist())
+            alone = plain_number("bert", " ".join(words[i] for i in first))
+            assert table["alone_map"][row] == pytest.approx(abs(alone - number), abs=1e-4)
+        asked += 1
+    assert asked > 5
+    finding = next(finding for finding in audit.findings if finding.key == "number_needed")
+    deviation = np.std([plain_number("bert", text) for text in texts])
+    assert finding.value == pytest.approx(table["without_map"].mean() / deviation, rel=1e-4)
+    assert "stars" in finding.meaning
 
 
 def test_a_run_is_opened_again_with_its_numbers(rated):

@@ -102,7 +102,12 @@ class Results:
         chance: NDArray[np.float64] | float | None = None,
         ceiling: NDArray[np.float64] | float | None = None,
     ) -> dict[str, ClassNumber]:
-        """Return the statistic of the finite values, and of chance and ceiling, for each predicted class."""
+        """Return the statistic of the finite values, and of chance and ceiling, for each predicted class.
+
+        Nothing of a model that gives a number.
+        """
+        if self.scale.unit is not None:
+            return {}
         ends = np.stack(
             [np.broadcast_to(np.nan if x is None else x, values.shape) for x in (chance, ceiling)]
         )
