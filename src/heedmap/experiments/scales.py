@@ -26,6 +26,7 @@ class Scale:
         size: of one such unit in the tables; NaN where no change can be measured in it.
         unit: what the number counts that the model gives; None of classes.
         short: what a change is measured in, in a few words.
+        evidence: the same of what gradients add up to.
     """
 
     kind: str = "tvd"
@@ -34,6 +35,7 @@ class Scale:
     size: float = 1.0
     unit: str | None = None
     short: str = "TVD"
+    evidence: str = "log-odds"
 
     def amount(self, change: float) -> str:
         """Put a change in the output's unit into words.
@@ -60,5 +62,6 @@ def scale_of(instances: pa.Table, classes: list[str]) -> Scale:
         f"0 = no change, 1 = one standard deviation, which is {number(deviation)} {unit}",
         deviation if deviation > 0 else math.nan,
         unit,
+        "standard deviations of the outputs",
         "standard deviations of the outputs",
     )

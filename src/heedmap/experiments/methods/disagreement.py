@@ -132,10 +132,10 @@ def _lists(table: pa.Table, column: str, rows: NDArray[np.int64]) -> Iterator[li
 
 def _incomplete(results: Results, is_compared: Used) -> Iterator[str]:
     """Say that integrated gradients miss a part of what they should add up to."""
-    errors = results.column("integrated_gradients", "completeness_error")[is_compared]
+    errors = results.changes("integrated_gradients", "completeness_error")[is_compared]
     share = float((errors > COMPLETENESS_TOLERANCE).mean())
     if share >= NOTABLE:
         yield (
             "integrated gradients miss what they should add up to by more than "
-            f"{COMPLETENESS_TOLERANCE:g} log-odds in {percent(share)} of the texts"
+            f"{COMPLETENESS_TOLERANCE:g} {results.scale.evidence} in {percent(share)} of the texts"
         )
