@@ -13,10 +13,17 @@ from heedmap.report.card import facts
 def test_models_that_read_are_asked_everything():
     model, split = own_model("own"), hm.Split(["a"], [WORDS[:3]], np.zeros(1, int))
     assert not_asked(model, split) == {}
-    model.capabilities = frozenset({"gradients", "read-out"})
+    model.capabilities = frozenset({"gradients", "read-out", "classes"})
     assert not_asked(model, split)["highlights"] == ["reading"]
     assert "gradient" in applicable(model, split)
     assert "leave_one_out" not in applicable(model, split)
+
+
+def test_a_model_that_gives_a_number_is_asked_of_no_decision():
+    model, split = own_model("own"), hm.Split(["a"], [WORDS[:3]], np.zeros(1, int))
+    model.capabilities = frozenset({"reading", "gradients"})
+    assert not_asked(model, split)["decision_flips"] == ["classes"]
+    assert "permutation" in applicable(model, split)
 
 
 def test_what_was_not_asked_is_said_with_what_it_leaves_untold():

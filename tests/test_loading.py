@@ -220,10 +220,13 @@ def test_what_a_library_says_is_cut_between_words():
     assert first_line(ValueError("one two."), 9) == "one two"
 
 
-def test_a_regression(tmp_path):
+def test_one_output_is_a_number_unless_it_is_said_to_be_a_label(tmp_path):
     config = architecture("bert").configuration()
     config.num_labels = 1
-    assert "regression" in refusal(save(tmp_path / "one", BertForSequenceClassification(config)))
+    folder = save(tmp_path / "one", BertForSequenceClassification(config))
+    assert load_classifier(folder)[0].config.num_labels == 1
+    change(folder, problem_type="multi_label_classification")
+    assert "one output" in refusal(folder)
 
 
 INDEX = "model.safetensors.index.json"

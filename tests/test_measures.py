@@ -156,9 +156,9 @@ def test_a_change_of_two_classes_far_below_rounding_has_its_digits():
     )
 
 
-def test_one_class_never_changes_its_probability():
-    before, after = torch.tensor([[0.3], [2.0]]), torch.tensor([[0.9], [-4.0]])
-    assert change_in_prediction(before, after).tolist() == [0, 0]
+def test_one_output_is_a_number_and_no_probability():
+    before, after = torch.tensor([[0.5], [2.0]]), torch.tensor([[0.75], [-4.0]])
+    assert change_in_prediction(before, after).tolist() == [0.25, 6.0]
 
 
 def test_the_resolution_counts_a_class_as_possible_by_its_probability_and_not_by_its_logit():

@@ -16,6 +16,9 @@ export const MEANINGS: Readonly<Record<string, string>> = {
     "Whether the map finds the words that decide this text. One text proves nothing about a map; its level says where to look.",
 };
 
+/** Of a model that gives a number, in place of the class and its probability. */
+export const OF_NUMBERS: Readonly<Record<string, string>> = { output: "The number that the model gives." };
+
 const LEVELS: readonly (readonly [string, string])[] = [
   ["for", "Without the map's first words half of the lead is gone, and with the highlighted words alone half stays."],
   ["mixed", "One of the two holds."],

@@ -25,19 +25,20 @@ export class Filters {
     this.#change = change;
     const labels = index.label.flatMap((label) => (label === null ? [] : [label]));
     const isLabelled = labels.length > 0;
+    const hasClasses = index.unit === undefined;
     const button = element("button", { type: "button" }, "Show all");
     button.addEventListener("click", clear);
     const more = element(
       "div",
       { class: "more" },
-      this.#select("predicted", "predicted", classChoices(index, index.predicted)),
+      ...(hasClasses ? [this.#select("predicted", "predicted", classChoices(index, index.predicted))] : []),
       ...(isLabelled ? [this.#select("label", "label", classChoices(index, labels))] : []),
       ...(isLabelled ? [this.#select("right", "answer", ["right", "wrong"].map(same))] : []),
       ...(index.level === null
         ? []
         : [this.#select("level", "level", ["for", "mixed", "against", "cannot tell"].map(same))]),
       this.#range("length", ["shortest", "longest"], { min: "0", step: "1" }),
-      this.#range("confidence", ["least", "most"], { min: "0", max: "1", step: "any" }),
+      ...(hasClasses ? [this.#range("confidence", ["least", "most"], { min: "0", max: "1", step: "any" })] : []),
       ...(numbers.length === 0 ? [] : [this.#select("show", "also show", numbers.map((name): Choice => [name, reword(name)]), "nothing more")]),
       element("span", { class: "sorting" }, this.#select("sort", "sort by", sortable, "order of the data")),
       button,

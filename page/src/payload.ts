@@ -18,6 +18,8 @@ export interface Fact {
 /** Columns, one value per text, and what is said of all texts. */
 export interface Index {
   classes: string[];
+  /** What the model's number counts, of a model that predicts no class. */
+  unit?: string;
   block: number;
   /** Of all audited texts, on this page or not. */
   total: number;

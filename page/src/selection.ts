@@ -1,5 +1,5 @@
 // Which texts a state shows, and in which order.
-import { MEANINGS } from "./column_meanings.ts";
+import { MEANINGS, OF_NUMBERS } from "./column_meanings.ts";
 import { reword } from "./nouns.ts";
 import type { Index } from "./payload.ts";
 import type { State } from "./state.ts";
@@ -32,6 +32,10 @@ export function columns(index: Index): Column[] {
     fixed.splice(3, 0, { id: "label", title: "label", value: (row) => className(index.label[row]) });
     fixed.splice(4, 0, { id: "right", title: "right", value: (row) => rightness(index, row) });
   }
+  if (index.unit !== undefined) {
+    const value = (row: number): Value => index.confidence[row] ?? null;
+    fixed.splice(2, 2, { id: "output", title: "output", decimals: 3, value });
+  }
   const levels = index.level;
   if (levels !== null) fixed.push({ id: "level", title: "level", value: (row) => levels[row] ?? null });
   const facts = index.facts.map((fact) => ({
@@ -44,7 +48,7 @@ export function columns(index: Index): Column[] {
   const named = fixed.map((column) => ({
     ...column,
     title: reword(column.title),
-    meaning: reword(MEANINGS[column.id] ?? ""),
+    meaning: reword(MEANINGS[column.id] ?? OF_NUMBERS[column.id] ?? ""),
   }));
   return [...named, ...facts];
 }

@@ -281,7 +281,11 @@ function about(index: Index, row: number): HTMLElement[] {
   const among = candidates === undefined ? "" : ` among ${candidates} candidates`;
   const confidence = fixed(index.confidence[row] ?? 0, 3);
   const predicted = className(index, index.predicted[row] ?? 0);
-  line.append(pair("predicted", predicted, ` with probability ${confidence}${among}`));
+  line.append(
+    index.unit === undefined
+      ? pair("predicted", predicted, ` with probability ${confidence}${among}`)
+      : pair("output", `${confidence} ${visible(index.unit)}`),
+  );
   const level = index.level?.[row];
   if (level !== undefined) line.append(element("span", { class: "pair" }, "level ", chip(level)));
   parts.push(line);

@@ -93,3 +93,9 @@ it("has no columns of labels or levels where there are none", () => {
   const bare = columns({ ...index, label: [null, null, null, null], level: null });
   expect(bare.map((column) => column.id)).toEqual(["name", "text", "predicted", "confidence", "length", "tau"]);
 });
+
+it("has the number in place of the class, where the model gives a number", () => {
+  const numbers = columns({ ...index, classes: ["stars"], unit: "stars", label: [null, null, null, null], level: null });
+  expect(numbers.map((column) => column.id)).toEqual(["name", "text", "output", "length", "tau"]);
+  expect(numbers[2]?.value(1)).toBe(0.6);
+});

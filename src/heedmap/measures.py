@@ -1,6 +1,9 @@
 """Measure distances between distributions and between predictions: pure functions of tensors.
 
 Natural logarithm everywhere, so the Jensen-Shannon divergence is at most ln 2.
+
+How far two predictions are apart is said here alone, of both kinds of models: with logits of several classes
+(C ≥ 2) a prediction is their softmax, with one output (C = 1) it is that number itself, in its own unit.
 """
 
 import math
@@ -35,8 +38,13 @@ def change_in_prediction(
     """Return the total variation distance of softmax(original) and softmax(changed), from logits, in float64.
 
     The change of the most probable class is computed as minus the sum of the others', so that a change of
-    1e-12 in a prediction that rounds to 1 is not lost.
+    1e-12 in a prediction that rounds to 1 is not lost. Of one output it is |original − changed|, in its unit.
+
+    >>> change_in_prediction(torch.tensor([3.5]), torch.tensor([2.0]))
+    tensor(1.5000, dtype=torch.float64)
     """
+    if original.shape[-1] == 1:
+        return (original.double() - changed.double()).squeeze(-1).abs()
     if original.shape[-1] == 2:
         # |σ(x) − σ(y)| = σ(max) σ(−min) (1 − exp(min − max)), each factor accurate by itself.
         x, y = (logits.double().diff(dim=-1).squeeze(-1) for logits in (original, changed))
@@ -54,10 +62,18 @@ def drop_in_probability(
     """Return how much less probable one class is after a change, from logits, in float64: in [−1, 1].
 
     `classes` has one class per row. As accurate as `change_in_prediction`, which is its size for two classes.
+    Of one output it is how much smaller it is after the change, in its unit.
     """
+    if original.shape[-1] == 1:
+        return (original.double() - changed.double()).squeeze(-1)
     odds = torch.stack([log_odds(logits.double(), classes) for logits in (original, changed)])
     original_pair, changed_pair = torch.stack([torch.zeros_like(odds), odds], dim=-1)
     return change_in_prediction(original_pair, changed_pair).copysign(odds[0] - odds[1])
+
+
+def predictions(logits: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"]:
+    """Return the probabilities of the classes, from logits, or the one output as it is, in float64."""
+    return logits.double() if logits.shape[-1] == 1 else logits.double().softmax(-1)
 
 
 def resolution(
@@ -71,14 +87,16 @@ def resolution(
     largest logit of a possible class in `original` and `changed`. The 1 is there because a logit near 0 is a
     sum of parts that cancel. To first order, an event of probability q then changes by at most 2r q(1 − q). The
     total variation distance is the change of an event, so it is at most 2r p(1 − p) if the most probable class
-    has p ≥ ½ (no event is nearer to ½), else r/2.
+    has p ≥ ½ (no event is nearer to ½), else r/2. One output differs by at most 2r.
     """
     logits = torch.cat([original.unsqueeze(-2), changed], dim=-2).double()
     # A logit is −∞, or nearly, for an answer that is ruled out, and NaN for a deletion that is padding.
     possible = logits.log_softmax(-1).exp() > 0
     largest = logits.abs().masked_fill(~possible, 1.0).clamp(min=1.0).flatten(-2).amax(-1)
-    lead = log_odds(original.double(), original.argmax(-1)).clamp(min=0.0)
     rounding = ROUNDINGS * torch.finfo(precision).eps * largest
+    if original.shape[-1] == 1:
+        return 2 * rounding
+    lead = log_odds(original.double(), original.argmax(-1)).clamp(min=0.0)
     return 2 * rounding * lead.sigmoid() * (-lead).sigmoid()
 
 
@@ -147,8 +165,10 @@ def log_odds(logits: Float[Tensor, "*batch C"], classes: int | Tensor) -> Float[
 
     The gradient of the probability p is this gradient times p(1 − p) > 0, so both rank the inputs alike. Where
     the probability rounds to 1 (float32: logit > 16.6), this one does not vanish. `classes` is one class, or
-    one per row.
+    one per row. Of one output it is that output.
     """
+    if logits.shape[-1] == 1:
+        return logits.squeeze(-1)
     index = torch.as_tensor(classes, device=logits.device).expand(logits.shape[:-1]).unsqueeze(-1)
     rest = logits.scatter(-1, index, -torch.inf).logsumexp(-1)
     return logits.gather(-1, index).squeeze(-1) - rest

@@ -99,18 +99,25 @@ class Settings(BaseModel):
 
 
 _OF_TEXTS = (
-    ("nouns", None), ("side", "text"), ("first", None), ("labels_read", True),
-    ("asks", None), ("asked", "labelled"), ("foil", None),
-)  # fmt: skip
-_OF_CLASSES = (("output", None), ("threshold", 0.5))
+    ("nouns", None),
+    ("side", "text"),
+    ("first", None),
+    ("labels_read", True),
+    ("asks", None),
+    ("asked", "labelled"),
+    ("foil", None),
+    ("amounts", False),
+)
+_OF_CLASSES = (("output", None), ("threshold", 0.5), ("unit", None))
 
 
 class DataSettings(Settings):
     """Where the texts come from and how they become tokens.
 
     `raw`: tokens keep their case and the white space before them, so that joined they are the text, as a
-    transformer's tokenizer expects. Without `labels_read` the labels of the data are left aside. Without
-    `training` only test texts are read: the test split, or all texts.
+    transformer's tokenizer expects. Without `labels_read` the labels of the data are left aside. With
+    `amounts` labels are numbers, not classes. Without `training` only test texts are read: the test split, or
+    all texts.
     `classes`: the data's labels for a model's outputs, in the outputs' order. `query`: the column of a
     question or hypothesis about `text`; `side` and `first` are a transformer's, which reads both texts as one
     sequence. `dataset`: a paper's data set, with its columns, labels and filters;
@@ -198,6 +205,7 @@ class DataSettings(Settings):
     raw: bool = False
     training: bool = True
     labels_read: bool = True
+    amounts: bool = False
     classes: tuple[str, ...] | None = option(
         "Labels of the data for a --model's outputs, in the order of the outputs: no,yes.", None
     )
@@ -349,6 +357,11 @@ class TransformerSettings(Settings):
     threshold: Annotated[float, Field(gt=0, lt=1)] = option(
         "Probability from which on such a label counts as predicted.", 0.5
     )
+    unit: str | None = option(
+        "What the number counts that a model gives (a regression): stars, points ...",
+        None,
+        shown="the name of its output",
+    )
     dtype: Literal["float32", "float16", "bfloat16"] = option(
         "Number format of the weights; in short ones the words tie in leave-one-out.", "float32"
     )
@@ -397,7 +410,7 @@ class TransformerSettings(Settings):
 
 
 ON_TRIAL = OptionSubset(
-    TransformerSettings, "long_texts", "output", "threshold", "dtype", "batch_tokens"
+    TransformerSettings, "long_texts", "output", "threshold", "unit", "dtype", "batch_tokens"
 )
 
 

@@ -71,6 +71,11 @@ def picture_command(
             raise InputError(
                 "--query: a picture is of a single text; `heedmap explain` shows the map of a pair"
             )
+        if "classes" not in model.capabilities:
+            raise InputError(
+                f"{source}: expected a model that decides between classes, got one that gives a number; "
+                "`heedmap explain` shows its map of a text"
+            )
         picture = draw(_at(model, layer), text, seed or 0)
         write_atomically(path, page(picture))
         notes = picture.notes

@@ -13,7 +13,7 @@ from heedmap.data.compact import MANY, CompactStrings, CompactTokens
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.embedded import EMBEDDED
 from heedmap.data.item_vectors import ItemVectors
-from heedmap.data.labels import ordered
+from heedmap.data.labels import amounts_of, ordered
 from heedmap.data.matching import match
 from heedmap.data.pair_sides import audited_sides
 from heedmap.data.quality import notes
@@ -146,7 +146,9 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         rows = fitting[audited]
     if not rows:
         raise _nothing_left(settings, left_out)
-    if not settings.labels_read:
+    if settings.amounts:
+        rows = _with_amounts(rows, settings.source)
+    elif not settings.labels_read:
         rows = [replace(row, label="") for row in rows]
     labels = ordered(row.label for row in rows)
     number: Mapping[str, int] = {"": UNKNOWN}
@@ -170,6 +172,17 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         also_in(rows, parts_within_limits(further, settings)[0]),
         [*read_notes, *notes({"test": rows}, (), outputs, number, settings)],
     )
+
+
+def _with_amounts(rows: list[Row], source: str) -> list[Row]:
+    """Return rows whose labels are read as numbers, and are no classes; without labels they stay."""
+    if all(row.label == "" for row in rows):
+        return rows
+    names = [text_name(row.key) for row in rows]
+    amounts = amounts_of(source, [row.label for row in rows], names)
+    return [
+        replace(row, label="", amount=amount) for row, amount in zip(rows, amounts, strict=True)
+    ]
 
 
 def _counts(left_out: Mapping[str, int]) -> str:
@@ -200,6 +213,7 @@ def _split_of(
     written = [row.written for row in rows if row.written is not None]
     targets = [row.target for row in rows if row.target is not None]
     choices = [row.choices for row in rows if row.choices is not None]
+    amounts = [row.amount for row in rows if row.amount is not None]
     allowed, unseen_answers = _allowed(rows, number, settings.source)
     strings, lists = (CompactStrings, CompactTokens) if len(rows) >= MANY else (list, list)
     split = Split(
@@ -213,6 +227,7 @@ def _split_of(
         vectors=vectors,
         targets=np.array(targets, dtype=np.int64) if len(targets) == len(rows) else None,
         choices=choices if len(choices) == len(rows) else None,
+        amounts=np.array(amounts, dtype=np.float64) if len(amounts) == len(rows) else None,
     )
     audited, unread = audited_sides(split, settings)
     return audited, unseen_answers, unread

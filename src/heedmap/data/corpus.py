@@ -35,7 +35,8 @@ class Split:
     `written` are the texts of which `tokens` are a view; None where they are not known, or the tokens joined.
     `numbers` are those of the instances in arrays, where a model has nothing else. `vectors` are those of the
     items, where the texts are bags. `targets` are the places of the words that a model is asked about, and
-    `choices` the two words of which one is hidden there.
+    `choices` the two words of which one is hidden there. `amounts` are the labels where these are numbers and
+    no classes; then `labels` are UNKNOWN.
     Of MANY texts keys, tokens and texts are compact sequences (`heedmap.data.compact`) instead of lists.
     """
 
@@ -53,6 +54,7 @@ class Split:
     vectors: ItemVectors | None = None
     targets: NDArray[np.int64] | None = None
     choices: list[tuple[str, str]] | None = None
+    amounts: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -69,11 +71,17 @@ class Split:
                 "tokens per text",
                 f"{min(lengths)} to {max(lengths)}, {np.mean(lengths):.1f} on average",
             ),
-            ("classes", len(np.unique(self.labels)) if self.labelled else "no labels"),
+            ("classes", len(np.unique(self.labels)) if self.labelled else self._unclassed()),
             ("queries", "no" if self.queries is None else "yes"),
             ("marked tokens", "no" if self.rationale is None else "yes"),
         ]
         return html_table(rows, title="Split")
+
+    def _unclassed(self) -> str:
+        """Say what is known where no classes are."""
+        if self.amounts is None:
+            return "no labels"
+        return f"numbers as labels, {self.amounts.min():g} to {self.amounts.max():g}"
 
     def _sizes(self) -> str:
         mean = np.mean([len(text) for text in self.tokens]) if len(self) else 0.0
@@ -116,6 +124,7 @@ class Split:
             self.vectors,
             None if self.targets is None else self.targets[indices],
             None if self.choices is None else [self.choices[i] for i in rows],
+            None if self.amounts is None else self.amounts[indices],
         )
 
     @property
@@ -171,13 +180,13 @@ class Corpus:
     in_memory: InMemory | None = None
 
     def __repr__(self) -> str:
-        lines = [f"Corpus {self.name}, {len(self.classes)} classes"]
+        lines = [f"Corpus {self.name}, {self._outputs()}"]
         ellipsis = ", …" if len(self.classes) > NAMED else ""
         counted = self.class_counts()
         for name, part in self.splits.items():
             counts = zip(self.classes[:NAMED], counted.get(name, ()), strict=False)
             class_list = ", ".join(f"{label} {count}" for label, count in counts)
-            classes = f"{class_list}{ellipsis}" if part.labelled else "no labels"
+            classes = f"{class_list}{ellipsis}" if part.labelled else part._unclassed()
             lines.append(f"  {name}: {part._sizes()}; {classes}")
         for heading, reasons in apart(self.left_out).items():
             lines += [f"  {heading}: {reason}: {n}" for reason, n in list(reasons.items())[:NAMED]]
@@ -194,13 +203,16 @@ class Corpus:
             rest_counts = [sum(counts[NAMED:]) if part.labelled else "–"] if ellipsis else []
             rows.append([name, part._sizes(), *counts[: len(class_list)], *rest_counts])
         head = ["split", "texts", *(_cut(name, SHORT) for name in class_list), *ellipsis]
-        table = html_table(rows, head, f"Corpus {_cut(self.name)}, {len(self.classes)} classes")
+        table = html_table(rows, head, f"Corpus {_cut(self.name)}, {self._outputs()}")
         counted = [
             html_table([(_cut(reason), n) for reason, n in reasons.items()], [heading, "texts"])
             for heading, reasons in apart(self.left_out).items()
         ]
         odd = [[_cut(note)] for note in self.notes]
         return table + "".join(counted) + (html_table(odd, ["note"]) if odd else "")
+
+    def _outputs(self) -> str:
+        return "numbers" if self.settings.amounts else f"{len(self.classes)} classes"
 
     def class_counts(self) -> dict[str, list[int]]:
         """Count the texts of each class, by split; those without labels are not there."""
@@ -268,6 +280,8 @@ class Corpus:
             if split.targets is not None:
                 digest.update(split.targets.tobytes())
                 digest.update(json.dumps(split.choices).encode())
+            if split.amounts is not None:
+                digest.update(split.amounts.tobytes())
         return digest.hexdigest()[:16]
 
 

@@ -290,6 +290,28 @@ def _minus_one(labels: Collection[str], classes: int) -> set[str]:
     )
 
 
+def amounts_of(source: str, labels: Sequence[str], names: Sequence[str]) -> list[float]:
+    """Return labels as the finite numbers that they are; `names` are those of their texts.
+
+    Raises:
+        InputError: a label that is no number, with the name of its text.
+    """
+    numbers = numbers_of(labels)
+    if numbers is not None and all(map(math.isfinite, numbers)):
+        return numbers
+    wrong = (i for i, label in enumerate(labels) if not _is_amount(label))
+    place = next(wrong, 0)  # all are numbers by themselves, but some have commas and others points
+    raise InputError(
+        f"{source}, {names[place]}: expected a number as the label, since the model gives a number (a "
+        f"regression), got {labels[place]!r:.40}; name another column with --label-column, or leave it out"
+    )
+
+
+def _is_amount(label: str) -> bool:
+    numbers = numbers_of([label])
+    return numbers is not None and math.isfinite(numbers[0])
+
+
 def number_of(label: str) -> Decimal | None:
     """Return the number that a label is; None if it is none or not finite."""
     try:

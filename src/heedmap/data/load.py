@@ -13,7 +13,7 @@ from heedmap.data.compact import MANY
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.embedded import EMBEDDED, STORIES
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
-from heedmap.data.labels import unlabelled
+from heedmap.data.labels import MAYBE_NO_VALUE, NO_VALUE, unlabelled
 from heedmap.data.rows import LabelledTexts
 from heedmap.data.selection import read_labelled
 from heedmap.data.sources import is_of_bags
@@ -116,7 +116,7 @@ def corpus_of(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[st
     if settings.asks is not None:
         texts, outputs = for_outputs(texts, settings, outputs)
     elif settings.dataset is None or settings.source in EMBEDDED:
-        texts = _without_missing(texts, settings.classes or outputs)
+        texts = _without_missing(texts, settings.classes or outputs, settings.amounts)
     both = {"nouns": PAIRS} if settings.side == "both" else {}
     bags = {} if texts.vectors is None else {"nouns": BAGS}
     asked = {"nouns": ASKED_WORDS} if settings.asks == "words" else {}
@@ -126,14 +126,24 @@ def corpus_of(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[st
     return to_audit(texts, settings, outputs)
 
 
-def _without_missing(texts: LabelledTexts, classes: Sequence[str]) -> LabelledTexts:
+def _without_missing(texts: LabelledTexts, classes: Sequence[str], amounts: bool) -> LabelledTexts:
     """Leave out and count the rows whose label says that there is none (`unlabelled`)."""
     labels = {name: {row.label for row in rows} for name, rows in texts.parts.items()}
     if set().union(*labels.values()) == {""}:  # the data have no labels at all
         return texts
     missing = unlabelled(set().union(*labels.values()), classes)
+    if amounts:  # −1 is one
+        missing = {
+            label
+            for label in set().union(*labels.values())
+            if label.casefold() in NO_VALUE | MAYBE_NO_VALUE
+        }
     # The Hub's test sets without labels: -1 in each row, and in no other split.
-    if [name for name in labels if "-1" in labels[name]] == ["test"] and labels["test"] == {"-1"}:
+    if (
+        not amounts
+        and [name for name in labels if "-1" in labels[name]] == ["test"]
+        and labels["test"] == {"-1"}
+    ):
         missing.add("-1")
     left_out, parts = Counter(texts.left_out), {}
     for name, rows in texts.parts.items():

@@ -14,6 +14,7 @@ from heedmap.settings import DataSettings
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
 LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
+AMOUNT_COLUMNS = (*LABEL_COLUMNS, "score", "rating", "similarity")
 # One file without splits: a fifth of each class is the test split, 15 % of the rest the dev split.
 TEST_SHARE, DEV_SHARE = 0.20, 0.15
 
@@ -25,7 +26,8 @@ class Row:
     `label` is its class by name, empty where the data say none. `rationale` says which tokens are known to
     decide the label; `candidates` are the labels that are possible answers for this row, None where all are.
     `written` is the text before it became tokens. `target` is the place of the word that a model is asked
-    about, if it is asked of words, and `choices` the two words of which one is hidden there.
+    about, if it is asked of words, and `choices` the two words of which one is hidden there. `amount` is the
+    label where that is a number, not a class.
     """
 
     key: str
@@ -37,6 +39,7 @@ class Row:
     written: str | None = None
     target: int | None = None
     choices: tuple[str, str] | None = None
+    amount: float | None = None
 
 
 Parts = dict[str, list[Row]]

@@ -25,7 +25,7 @@ from heedmap.data.labelled_rows import (
     with_text,
 )
 from heedmap.data.labels import check_labels
-from heedmap.data.rows import ColumnSpec, LabelledTexts, Parts
+from heedmap.data.rows import AMOUNT_COLUMNS, ColumnSpec, LabelledTexts, Parts
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
@@ -104,7 +104,13 @@ def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> 
     columns: dict[str, Columns] = {}
     if not settings.labels_read:
         spec = replace(spec, label=())
-    elif not settings.training and not _have_labels(by_split, settings, spec):
+    elif settings.amounts:
+        spec = replace(spec, label=AMOUNT_COLUMNS)
+    if (
+        settings.labels_read
+        and not settings.training
+        and not _have_labels(by_split, settings, spec)
+    ):
         notes.append(_without_labels(by_split, spec))
         spec = replace(spec, label=())
     if "train" in by_split:  # first, since another split may have no labels
@@ -147,6 +153,8 @@ def _asked_texts(tables: Tables, settings: DataSettings) -> LabelledTexts:
 
 
 def _check_labels(settings: DataSettings, parts: Parts) -> None:
+    if settings.amounts:  # as many as there are rows
+        return
     check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
 
 

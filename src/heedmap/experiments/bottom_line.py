@@ -42,6 +42,15 @@ NO_RATES = (  # how sure the answer about a variant is
     "this one."
 )
 
+OF_CLASSES = (
+    "the model gives a number, and the rule of this line is about models that decide between classes: what an "
+    "answer keeps or loses of its lead over a guess is not defined for a number, and the rule was tried on no "
+    "such model"
+)
+FOR_NUMBERS = (
+    "read the numbers of each question, which are true of a number too; for an answer, audit a model that "
+    "decides between classes, such as low and high"
+)
 NO_RATES_OF_TWINS = (
     "not known: the rule was tried on models that learned their weights, and on some whose weights were set "
     "otherwise; its rates are not those of models that are trained with the same weight for all words, as this "
@@ -174,22 +183,11 @@ def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> 
     if budget is not None and not budget.is_certain:
         return BottomLine("cannot tell", budget.why_uncertain, budget.what_to_do)
     skill = next((finding for finding in audit.findings if finding.key == "skill"), None)
-    if skill is not None and is_doubtful(skill):
-        return _doubt(skill)
     names = audit.classes
-    if "highlights" in audit.about.get("not_asked", {}):
-        reason = (
-            "the model cannot read the input again, so that it is not known what becomes of the answer without "
-            "what the map highlights"
-        )
-        return BottomLine(
-            "cannot tell",
-            reason,
-            "audit it with a function that reads changed input (`predict`)",
-        )
+    if skill is not None and is_doubtful(skill):
+        return _doubt(skill) if len(names) > 1 else _doubt_of_number(skill)
     if "highlights" not in tables:
-        reason = "the texts were not read again without the highlighted words"
-        return BottomLine("cannot tell", reason, "audit the run again")
+        return _not_read_again(audit)
     texts = texts_of(tables)
     numbers = map_numbers(texts)
     said = answer(numbers, t)
@@ -200,6 +198,22 @@ def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> 
         tuple(measured(numbers, texts, t).values()),
         by_class(said, numbers, t, names),
     )
+
+
+def _not_read_again(audit: AuditResult) -> BottomLine:
+    """Return the line of an audit that does not know what becomes of answers without the highlighted words."""
+    lacking = audit.about.get("not_asked", {}).get("highlights", ())
+    if "classes" in lacking:
+        return BottomLine("cannot tell", OF_CLASSES, FOR_NUMBERS)
+    if lacking:
+        reason = (
+            "the model cannot read the input again, so that it is not known what becomes of the answer without "
+            "what the map highlights"
+        )
+        instead = "audit it with a function that reads changed input (`predict`)"
+        return BottomLine("cannot tell", reason, instead)
+    reason = "the texts were not read again without the highlighted words"
+    return BottomLine("cannot tell", reason, "audit the run again")
 
 
 def kind_of(audit: AuditResult) -> str:
@@ -223,7 +237,8 @@ def _kind_of_transformer(audit: AuditResult, model: TransformerSettings, *, pair
     if audit.settings.data.asks is not None:
         of_masks = audit.settings.data.asks == "masks"
         return "masked language model" if of_masks else "transformer of token classes"
-    return "transformer of pairs" if pairs else "transformer"
+    of = " that gives a number" if len(audit.classes) == 1 else " of pairs" if pairs else ""
+    return f"transformer{of}"
 
 
 def told_of(rates: Rates, kind: str, said: Answer) -> str:
@@ -328,3 +343,16 @@ def _doubt(skill: Finding) -> BottomLine:
     better = ", or make a better model" if skill.value < 1 else ""
     reason = f"it is not certain that the model predicts {than}"
     return BottomLine("cannot tell", reason, f"audit {needed}{better}", accuracy)
+
+
+def _doubt_of_number(skill: Finding) -> BottomLine:
+    """Return the line of a model that gives a number, and may not predict it."""
+    measured = (f"The model explains {skill.number} of the variance; {skill.meaning}.",)
+    reason = "it is not certain that the model predicts the labels clearly better than their mean"
+    if skill.level == "against":
+        reason = "the model does not predict the labels clearly better than their mean"
+    instead = (
+        "look whether labels and outputs are on the same scale; else audit more texts, or make a better "
+        "model"
+    )
+    return BottomLine("cannot tell", reason, instead, measured)

@@ -144,7 +144,12 @@ class ClassNumber(ByValue):
 LISTED = 12  # classes that a finding shows
 UNJUDGED = "for comparison"  # a number without a chance level
 # Of a text's number, by kind; of the others 0 and 1. A "relative" one is a share of the attainable.
-BOUNDS = {"tau": (-1.0, 1.0), "relative": (-1.0, 1.0), "change": (-1.0, 1.0)}
+BOUNDS = {
+    "tau": (-1.0, 1.0),
+    "relative": (-1.0, 1.0),
+    "change": (-1.0, 1.0),
+    "deviations": (0.0, math.inf),
+}
 
 
 @dataclass(frozen=True, repr=False, eq=False)

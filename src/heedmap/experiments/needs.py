@@ -10,11 +10,13 @@ CANNOT = {
     "reading": "it cannot read changed input again",
     "gradients": "it gives no gradients by its input",
     "read-out": "its answer is not linear in one row of weights",
+    "classes": "it gives a number, and decides between no classes",
 }
 UNTOLD = {
     "reading": "what becomes of the answer if the input is read again without some of it",
     "gradients": "whether gradients by the input rank it as the map does",
     "read-out": "what is predicted under any other weights",
+    "classes": "what would change a decision, since the model gives a number",
 }
 
 

@@ -50,11 +50,11 @@ def drift_text(facts: Mapping[str, object]) -> str | None:
         return None
     numbers = drift["logits"], drift["tvd"]
     measurable = all(x is not None for x in numbers)
-    difference = (
-        f"{numbers[0]:.2g} in logits and {numbers[1]:.2g} in probabilities (TVD)"
-        if measurable
-        else "more than can be measured: only one of them gives numbers"
-    )
+    difference = "more than can be measured: only one of them gives numbers"
+    if measurable and (unit := drift.get("unit")) is not None:
+        difference = f"{numbers[1]:.2g} {unit}"
+    elif measurable:
+        difference = f"{numbers[0]:.2g} in logits and {numbers[1]:.2g} in probabilities (TVD)"
     return f"eager attention, which is audited, differs from the default ({drift['default']}) by {difference}"
 
 

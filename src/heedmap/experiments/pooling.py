@@ -80,6 +80,7 @@ def _instances(frame: pd.DataFrame) -> pd.DataFrame:
             "predicted": shares.argmax(1),
             "probabilities": list(shares),
             **means,
+            **({"amount": groups["amount"].first().to_numpy()} if "amount" in frame else {}),
         }
     )
 

@@ -14,6 +14,7 @@ from heedmap.experiments.drawing import LOOKS
 from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative, grade
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.repeats import text_numbers
+from heedmap.experiments.scales import scale_of
 from heedmap.files.tables import release_mapped
 from heedmap.settings import (
     PLAIN,
@@ -47,6 +48,7 @@ class Results:
 
     `short` marks texts of one token; `clusters` numbers the distinct texts; `derived`: the heat map is
     computed from the layer's weights, not equal to them; `can_read`: the model reads changed input again.
+    `scale` is that of changes of the prediction.
     `tail` is that of the intervals. `numbers` are those that findings are made of, by the finding's key, kept
     as these are made.
     """
@@ -67,6 +69,7 @@ class Results:
         self.predicted = self.column("instances", "predicted").astype(int)
         self.short = self.column("instances", "n_tokens") < 2
         self.clusters = text_numbers(self.tables["instances"])
+        self.scale = scale_of(self.tables["instances"], classes)
         self.view = model.view if isinstance(model, TransformerSettings) else PLAIN[0]
         self.derived = self.view not in PLAIN
         self.can_read = not isinstance(model, ArraysSettings) or model.reading
@@ -83,6 +86,15 @@ class Results:
             return None
         return self.column(table, name)
 
+    def changes(self, table: str, name: str) -> NDArray[np.float64]:
+        """Return a column of changes of the prediction, on the scale of the findings."""
+        return self.column(table, name) / self.scale.size
+
+    def optional_changes(self, table: str, name: str) -> NDArray[np.float64] | None:
+        """Return such a column; None if there is no such table or column."""
+        values = self.optional(table, name)
+        return None if values is None else values / self.scale.size
+
     def by_class(
         self,
         values: NDArray[np.float64],
@@ -90,7 +102,12 @@ class Results:
         chance: NDArray[np.float64] | float | None = None,
         ceiling: NDArray[np.float64] | float | None = None,
     ) -> dict[str, ClassNumber]:
-        """Return the statistic of the finite values, and of chance and ceiling, for each predicted class."""
+        """Return the statistic of the finite values, and of chance and ceiling, for each predicted class.
+
+        Nothing of a model that gives a number.
+        """
+        if self.scale.unit is not None:
+            return {}
         ends = np.stack(
             [np.broadcast_to(np.nan if x is None else x, values.shape) for x in (chance, ceiling)]
         )

@@ -37,11 +37,19 @@ def text_table(
 
 
 def answer_probabilities(instances: pa.Table) -> NDArray[np.float64]:
-    """Return the probability of each text's answer, the likeliest class, from the table of instances."""
+    """Return the probability of each text's answer, the likeliest class, from the table of instances.
+
+    Of a model that gives a number it is that number.
+    """
     shares = instances["probabilities"].combine_chunks()
     if not len(shares):
         return np.zeros(0)
     return np.asarray(shares.flatten().to_numpy().reshape(len(shares), -1).max(1))
+
+
+def outputs_of_texts(instances: pa.Table) -> NDArray[np.float64]:
+    """Return the output of each text, from the table of instances of a model that gives a number."""
+    return np.asarray(instances["probabilities"].combine_chunks().flatten().to_numpy())
 
 
 def map_table(rows: Sequence[int], maps: Sequence[Map], columns: Mapping[str, object]) -> pa.Table:

@@ -33,7 +33,7 @@ def check_head(config: Mapping[str, Any], model_name: str, *, of_words: bool = F
     `of_words`.
 
     Raises:
-        InputError: amounts, or quantised weights, or a head that classifies nothing.
+        InputError: several amounts, or quantised weights, or a head that classifies nothing.
     """
     if (quantised := config.get("quantization_config")) is not None:
         method = quantised.get("quant_method") if isinstance(quantised, dict) else None
@@ -60,14 +60,14 @@ def check_head(config: Mapping[str, Any], model_name: str, *, of_words: bool = F
             f"or regression, got {kind!r:.60}; correct it, or remove it"
         )
     signs = [("problem_type", kind), *_functions(config)]
+    of_one = isinstance(names := config.get("id2label"), dict) and len(names) == 1
     for key, value in signs:
         said = f"its config.json has {key} = {value!s:.60}"
-        if value == "regression" or _names(value, "none"):
+        if (value == "regression" or _names(value, "none")) and not of_one:
             raise InputError(
-                f"expected a classifier in {model_name}; its outputs are amounts (a regression), not classes: "
-                f"{said}; choose a model of single-label classification"
+                f"expected a classifier, or a regression of one output, in {model_name}; its outputs are "
+                f"several amounts: {said}; choose a model of single-label classification"
             )
-        of_one = isinstance(names := config.get("id2label"), dict) and len(names) == 1
         if value == "multi_label_classification" or (_names(value, "sigmoid") and not of_one):
             return True
     return False

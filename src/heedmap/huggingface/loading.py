@@ -37,7 +37,13 @@ from heedmap.huggingface.class_names import class_names, contradiction
 from heedmap.huggingface.classification_head import check_head
 from heedmap.huggingface.classification_head import untrained as untrained_head
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.one_output import OneOutput, is_relevance, one_output
+from heedmap.huggingface.one_output import (
+    OneOutput,
+    gives_number,
+    is_relevance,
+    one_output,
+    unit_of,
+)
 from heedmap.huggingface.padding import declare_in_batches
 from heedmap.huggingface.peft_adapters import Adapter, adapter_at, base_of
 from heedmap.huggingface.peft_merging import merged
@@ -68,7 +74,7 @@ def load_classifier(
 
     Raises:
         InputError: No such device, folder or name; no model in it; no trained classification head; no fast
-            tokenizer; weights damaged or pickled; a model that scores a number; an adapter that does not fit
+            tokenizer; weights damaged or pickled; an adapter that does not fit
             its base model, or answers differently when it is merged.
     """
     if device is not None:
@@ -120,12 +126,13 @@ def task_at(source: object) -> Task:
 
 
 def outputs_of(
-    source: object, label: str | None = None, threshold: float = 0.5
+    source: object, label: str | None = None, threshold: float = 0.5, unit: str | None = None
 ) -> tuple[list[str], OneOutput | None]:
     """Return the names of a classifier's classes in their order, without its weights.
 
     With the output that is read as no and yes, of a cross-encoder with one output or of several labels. The
-    classes of a masked language model are the two words that may be hidden.
+    classes of a masked language model are the two words that may be hidden. Of a model that gives a number it
+    is one name, the number's `unit`.
 
     Raises:
         InputError: As `load_classifier`, for what the configuration says.
@@ -145,6 +152,8 @@ def outputs_of(
     check_class_numbers(place)
     _check_classes(place, config)
     output = one_output(config, label, threshold, several=several)
+    if unit is not None or gives_number(config):
+        return [unit_of(config, unit)], output
     names = class_names(config.id2label, place.what) if output is None else output.classes
     return names, output
 
@@ -386,10 +395,12 @@ def _some(names: list[str]) -> str:
 
 
 def _check_classes(place: Place, config: PreTrainedConfig) -> None:
+    if gives_number(config):
+        return
     if (config.num_labels or 0) < 2 and not is_relevance(config):
         raise InputError(
-            f"expected a classifier of two or more classes in {place.what}; it gives one number (a "
-            "regression); choose a model with classes"
+            f"expected a classifier of two or more classes, or a regression, in {place.what}; it has one "
+            f"output and problem_type {config.problem_type}; choose a model with classes"
         )
     names = Counter(str(name).strip() for name in (config.id2label or {}).values())
     if twice := [name for name, count in names.items() if count > 1]:

@@ -20,6 +20,7 @@ from heedmap.terminal.output import some_of
 MARKS = ("sentence_transformers", "sbert_ce_default_activation_function")
 """Entries that sentence-transformers writes into the configuration of a cross-encoder."""
 STANDARD = "LABEL_0"
+UNITS = "units of the output"
 HALF = 0.5  # the threshold where none is given
 
 
@@ -56,6 +57,33 @@ def is_relevance(config: PreTrainedConfig) -> bool:
     return (
         config.num_labels == 1 and is_cross_encoder(config) and config.problem_type != "regression"
     )
+
+
+def gives_number(config: PreTrainedConfig) -> bool:
+    """Return whether a model has one output that is a number, and no logit of a yes: a regression.
+
+    transformers takes a model with one output for one, unless its configuration says otherwise.
+    """
+    is_regression = config.problem_type in (None, "regression")
+    return config.num_labels == 1 and is_regression and not is_relevance(config)
+
+
+def unit_of(config: PreTrainedConfig, unit: str | None) -> str:
+    """Return what such a number counts: the given unit, or the output's name, if it was given one.
+
+    Raises:
+        InputError: a unit of a model of classes, or one that is no word of one line.
+    """
+    if not gives_number(config):
+        raise InputError(
+            f"--unit {unit}: expected a model that gives a number (a regression), got one that gives classes; "
+            "leave out"
+        )
+    (name,) = (config.id2label or {0: STANDARD}).values()
+    said = unit if unit is not None else "" if name == STANDARD else str(name)
+    if unit is not None and (not unit.strip() or len(unit.splitlines()) != 1):
+        raise InputError(f"--unit {unit!r:.40}: expected a name of one line, such as stars")
+    return said.strip() or UNITS
 
 
 def one_output(

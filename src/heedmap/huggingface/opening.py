@@ -54,7 +54,7 @@ def open_classifier(
         InputError: it cannot be loaded, or fails the verification.
     """
     place = folder or settings.source
-    names, output = outputs_of(place, settings.output, settings.threshold)
+    names, output = outputs_of(place, settings.output, settings.threshold, settings.unit)
     model, tokenizer = load_classifier(place, settings.dtype, device)
     task = task_of_model(model)
     if output is not None:
@@ -286,7 +286,8 @@ def _drift(model: TransformerClassifier) -> dict[str, object]:
         name: float(f"{x:.1e}") if x is not None and math.isfinite(x) else None
         for name, x in numbers.items()
     }
-    return {"default": measured.default, **rounded}
+    of_number = {} if "classes" in model.capabilities else {"unit": model.classes[0]}
+    return {"default": measured.default, **rounded, **of_number}
 
 
 def fingerprint(model: nn.Module) -> str:

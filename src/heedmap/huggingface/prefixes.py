@@ -18,6 +18,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from heedmap.data.batches import sorted_batches
+from heedmap.huggingface.one_output import gives_number
 from heedmap.huggingface.rerun import TOLERANCE, UNSUPPORTED
 
 Tokens = Sequence[int]
@@ -31,8 +32,10 @@ class PrefixReader:
 
     def __init__(self, model: PreTrainedModel, padding: int, positions: int) -> None:
         self.model, self.padding, self.positions = model, padding, positions
-        # One output is read as two classes (`one_output`).
-        self.classes = max(2, int(model.config.num_labels or 0))
+        # One output is a number, or read as two classes (`one_output`).
+        self.classes = (
+            1 if gives_number(model.config) else max(2, int(model.config.num_labels or 0))
+        )
 
     def reads(self, text: Tokens, changed: Sequence[Tokens]) -> bool:
         """Return whether changed texts can be read: a padding token may hide where one ends."""

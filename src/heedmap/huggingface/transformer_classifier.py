@@ -74,6 +74,8 @@ class TransformerClassifier:
     ) -> None:
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
         self.classes = list(classes)
+        if len(self.classes) == 1:
+            self.capabilities = READS - {"classes"}
         self.tokens_at_once = settings.batch_tokens
         # A cache of keys and values serves generation alone, and would be filled in every pass.
         model.config.use_cache = False

@@ -64,7 +64,7 @@ class ArraysModel:
         self.reader = reader
         numbers = settings.rows * len(self.classes)
         self.tokens_at_once = min(POSITIONS, max(1, NUMBERS // numbers))
-        abilities: list[Capability] = ["read-out"] if settings.rows == 1 else []
+        abilities: list[Capability] = ["classes", *(["read-out"] if settings.rows == 1 else [])]
         self.capabilities = frozenset(abilities + (["reading"] if reader is not None else []))
 
     @property

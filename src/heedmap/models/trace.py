@@ -66,12 +66,12 @@ class Trace:
 
     @property
     def predicted(self) -> Int[Tensor, " B"]:
-        """Return the class of the largest logit."""
+        """Return the class of the largest logit; 0 where there is one output alone."""
         return self.logits.argmax(-1)
 
 
-Capability = Literal["reading", "gradients", "read-out"]
-READS: frozenset[Capability] = frozenset({"reading", "gradients"})
+Capability = Literal["reading", "gradients", "read-out", "classes"]
+READS: frozenset[Capability] = frozenset({"reading", "gradients", "classes"})
 
 
 @runtime_checkable
@@ -87,7 +87,9 @@ class Model(Protocol):
     """How many positions one batch may hold, which bounds the memory."""
     capabilities: frozenset[Capability]
     """What it can do: read a changed input again ("reading"), give gradients by its input and parameters
-    ("gradients"), and read one row of weights out linearly, Σ_t α_t R[t] + b ("read-out")."""
+    ("gradients"), read one row of weights out linearly, Σ_t α_t R[t] + b ("read-out"), and decide between
+    classes ("classes"). Without "classes" it gives a number: there is one logit, which is this number, and
+    `classes` has its unit alone."""
 
     @property
     def precision(self) -> torch.dtype:

@@ -11,7 +11,14 @@ from heedmap.report.card import INTERVALS, facts
 from heedmap.report.wording import count_text, distinct_texts, few_texts, overview_number
 
 TITLE = "Should you heed the heat map?"
-CITED = ("data", "texts", "classes", "model", "audited")  # facts that a reader of a slide needs
+CITED = (
+    "data",
+    "texts",
+    "classes",
+    "output",
+    "model",
+    "audited",
+)  # facts that a reader of a slide needs
 DIGITS = 16  # of the tables' hash, which tell one audit from another
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from heedmap.data.text_names import text_name
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.rounding import number
+from heedmap.experiments.scales import scale_of
 from heedmap.experiments.text_tables import answer_probabilities
 from heedmap.measures import LN2
 from heedmap.nouns import Nouns
@@ -72,8 +73,11 @@ def choose_examples(
     keys = instances["key"].to_pylist()
     while len(examples) < min(FEWEST, len(np.unique(texts))):
         row = int(np.where(is_shown, -np.inf, confidence).argmax())
-        reason = "No other rule chose it; it is one of the texts that the model is surest about."
-        title = f"Among the surest answers, {shortened(text_name(keys[row]))}"
+        which = ("surest answers", "texts that the model is surest about")
+        if len(classes) == 1:
+            which = ("largest outputs", "texts of the largest outputs")
+        reason = f"No other rule chose it; it is one of the {which[1]}."
+        title = f"Among the {which[0]}, {shortened(text_name(keys[row]))}"
         examples.append(Example(row, title, reason))
         is_shown |= texts == texts[row]
     return examples
@@ -88,7 +92,8 @@ def _rules(
     predicted = column(tables, "instances", "predicted")
     right, wrong = label == predicted, np.isfinite(label) & (label != predicted)
     sure = answer_probabilities(tables["instances"])
-    tvd = column(tables, "permutation", "median_tvd")
+    scale = scale_of(tables["instances"], [*classes])
+    tvd = column(tables, "permutation", "median_tvd") / scale.size
     flipped = column(tables, "permutation", "flipped")
     readable = (length >= 6) & (length <= 40)
     jsd = column(tables, "adversary", "jsd") / LN2
@@ -128,7 +133,7 @@ def _rules(
             sharp - 10 * tvd,
             lambda i: (
                 f"The largest weight is {number(sharp[i])}, but the median shuffle moves the prediction by "
-                f"only {number(tvd[i])} (TVD)."
+                f"only {number(tvd[i])} ({scale.short})."
             ),
         )
     yield _Rule(

@@ -56,6 +56,11 @@ class Window:
     smallest: bool
     flip_along_map: int
 
+    @property
+    def is_number(self) -> bool:
+        """Return whether the model gives a number: `probabilities` hold it alone, and nothing flips."""
+        return len(self.probabilities) == 1
+
     def most_attended(self) -> list[int]:
         """Return the positions of the most attended tokens, in descending order: up to three, without ties."""
         order = np.argsort(-self.attention, kind="stable")

@@ -19,7 +19,7 @@ from heedmap.report.inline_styles import InlineStyles, style_attribute
 from heedmap.report.templates import environment
 from heedmap.report.window_views import (
     marked_text,
-    probability_text,
+    prediction_text,
     sentences,
     shaded_rows,
     token_table,
@@ -62,8 +62,15 @@ class Explanation:
         return mean
 
     @property
+    def is_number(self) -> bool:
+        """Whether the model gives a number, which is the only one of the `probabilities`."""
+        return len(self.classes) == 1
+
+    @property
     def answer(self) -> str:
-        """The predicted class."""
+        """The predicted class; of a model that gives a number, this and its unit."""
+        if self.is_number:
+            return " ".join(self._likeliest()[0])
         return self.classes[int(self.probabilities.argmax())]
 
     @property
@@ -80,7 +87,8 @@ class Explanation:
         size = len(self.tokens)
         text = f"{self.text[:60]}…" if len(self.text) > 60 else self.text
         share, units = self.probabilities.max(), self.nouns.reword(f"{self.unit}s")
-        return f"<Explanation of {text!r}: {self.answer} ({share:.3f}), {size} {units}>"
+        sure = "" if self.is_number else f" ({share:.3f})"
+        return f"<Explanation of {text!r}: {self.answer}{sure}, {size} {units}>"
 
     def __str__(self) -> str:
         file = io.StringIO()
@@ -103,9 +111,7 @@ class Explanation:
         parts += [cell(f"note: {note}", style="yellow") for note in self.notes]
         for count, window in enumerate(self.windows, 1):
             if len(self.windows) > 1:
-                likeliest = int(window.probabilities.argmax())
-                probability = probability_text(window.probabilities[likeliest])
-                title = f"Window {count} of {len(self.windows)}: {self.classes[likeliest]} {probability}"
+                title = f"Window {count} of {len(self.windows)}: {self._predicted(window)}"
                 parts.append(cell(title, style="bold"))
             parts += ["", marked_text(window), "", token_table(window, self.unit, self.nouns), ""]
             parts += [cell(f"● {sentence}") for sentence in self._sentences(window)]
@@ -119,7 +125,7 @@ class Explanation:
         windows = [
             (
                 window,
-                probability_text(float(window.probabilities.max())),
+                self._predicted(window),
                 shaded_rows(window),
                 self._sentences(window),
             )
@@ -137,10 +143,19 @@ class Explanation:
             for sentence in sentences(window, self.classes, self.unit, self.epsilon)
         ]
 
+    def _predicted(self, window: Window) -> str:
+        """Return what is predicted of a window."""
+        likeliest = int(window.probabilities.argmax())
+        name, value = self.classes[likeliest], window.probabilities[likeliest]
+        return " ".join(prediction_text(value, name, is_number=self.is_number))
+
     def _likeliest(self) -> list[tuple[str, str]]:
         """Return the likeliest classes with their probabilities, and how many more classes there are."""
         order = np.argsort(-self.probabilities, kind="stable")
-        pairs = [(self.classes[i], probability_text(self.probabilities[i])) for i in order[:NAMED]]
+        pairs = [
+            prediction_text(self.probabilities[i], self.classes[i], is_number=self.is_number)
+            for i in order[:NAMED]
+        ]
         rest = len(order) - NAMED
         return [*pairs, ("…", f"{rest} more classes")] if rest > 0 else pairs
 

@@ -16,6 +16,21 @@ MEANINGS: Mapping[str, str] = {
         "How far the prediction moves (TVD, 0 to 1) if the weights are shuffled among the words: the median of "
         "the shuffles."
     ),
+    "label": "The number in the data that the model is to give.",
+    "median change of the output, shuffled": (
+        "How far the output moves, in its unit, if the weights are shuffled among the words: the median of the "
+        "shuffles."
+    ),
+    "change of the output, even weights": (
+        "How far the output moves, in its unit, if all words get the same weight."
+    ),
+    "change without the map's first words": (
+        "How far the output moves at most, in its unit, if the model reads the text without the map's first "
+        "words, up to a third of them."
+    ),
+    "change with the highlighted words alone": (
+        "How far the output moves, in its unit, if the model reads the highlighted words alone."
+    ),
     "TVD, even weights": "How far the prediction moves (TVD, 0 to 1) if all words get the same weight.",
     "JSD, most attended word erased": (
         "How far the prediction moves (Jensen–Shannon divergence, 0 to 0.69) without the weight of the most "

@@ -50,6 +50,8 @@ def division(audit: AuditResult) -> Division:
     """
     predicted = column(audit.tables, "instances", "predicted").astype(int)
     present = np.unique(predicted)
+    if len(audit.classes) == 1:  # a number, of which there are no classes
+        return Division([ALL], np.zeros_like(predicted), False)
     if len(present) > MOST:
         note = f"{len(present)} classes are predicted, too many to tell apart, so all texts are shown as one"
         return Division([ALL], np.zeros_like(predicted), False, note)

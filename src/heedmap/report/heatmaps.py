@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -48,7 +49,7 @@ class Instance:
     name: str
     label: str | None
     predicted: str
-    probability: float
+    probability: float | None
     expected: float | None
     right: bool | None
     facts: list[tuple[str, str]]
@@ -56,6 +57,15 @@ class Instance:
     gold: bool
     query: list[str] | None = None
     candidates: int | None = None
+
+
+def predicted_text(values: Mapping[str, Any], classes: Sequence[str]) -> str:
+    """Return the predicted class, or the number with its unit and the label, where the model gives a number."""
+    if len(classes) > 1:
+        return classes[values["predicted"]]
+    amount = values.get("amount")
+    label = "" if amount is None else f" (label {number(amount)})"
+    return f"{number(values['probabilities'][0])} {classes[0]}{label}"
 
 
 def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], example: Example) -> Instance:
@@ -79,8 +89,8 @@ def instance(tables: Mapping[str, pa.Table], classes: Sequence[str], example: Ex
         example=example,
         name=text_name(str(values["key"])),
         label=None if label is None else classes[label],
-        predicted=classes[values["predicted"]],
-        probability=values["probabilities"][values["predicted"]],
+        predicted=predicted_text(values, classes),
+        probability=values["probabilities"][values["predicted"]] if len(classes) > 1 else None,
         expected=None if label is None else values["probabilities"][label],
         right=None if label is None else label == values["predicted"],
         facts=[

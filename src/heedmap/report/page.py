@@ -31,7 +31,6 @@ from heedmap.report.verdict import verdicts
 from heedmap.report.what_if_data import reason
 from heedmap.report.wording import (
     audited_text,
-    classes_text,
     columns_text,
     derived,
     distinct_texts,
@@ -40,6 +39,7 @@ from heedmap.report.wording import (
     left_out,
     maps_left_out,
     model_text,
+    outputs_text,
     pairs_text,
     plural,
     query_name,
@@ -139,7 +139,7 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
     facts = [
         ("data", source_text(settings.data.source)),
         *([("columns", columns)] if (columns := columns_text(audit)) else []),
-        ("classes", classes_text(audit)),
+        outputs_text(audit),
     ]
     if pairs := pairs_text(audit):
         facts.append(("texts", pairs))

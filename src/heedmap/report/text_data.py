@@ -145,6 +145,7 @@ def _pack(
     confidence = whole.tables["instances"]["probabilities"].take(pa.array(rows, pa.int64()))
     index = {
         "classes": list(classes),
+        **({"unit": classes[0]} if len(classes) == 1 else {}),
         "block": BLOCK,
         "total": len(row_facts),
         "maps": [

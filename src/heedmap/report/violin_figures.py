@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.questions.adversary import is_exact, is_searched
+from heedmap.experiments.scales import scale_of
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import (
@@ -43,22 +44,28 @@ def permutation(audit: AuditResult) -> list[Figure]:
     if derived(audit):
         shuffled += ", not the heat map that is made of them"
         against = f"Wide shapes near 0 mean that the layer's weights hardly matter (as {PAPER}, experiment 2a)."
+    scale = scale_of(audit.tables["instances"], audit.classes)
+    still = "TVD 0 means that the prediction did not move, 1 that it turned over"
+    domain = alt.Scale(domain=[0, 1.18])
+    axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1])
+    if scale.unit is not None:
+        still, domain, axis = f"a change of {scale.meaning}", alt.Undefined, alt.Undefined
     return _of_table(
         audit,
         "permutation",
         "median_tvd",
+        size=scale.size,
         key="permutation",
         title="What shuffling the weights does",
         axis=alt.X(
             "x:Q",
-            title="median change of the prediction (TVD)",
-            scale=alt.Scale(domain=[0, 1.18]),
-            axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1]),
+            title="median change of the prediction (TVD)"
+            if scale.unit is None
+            else f"median change of the output, in {scale.short}",
+            scale=domain,
+            axis=axis,
         ),
-        caption=(
-            f"{shuffled}; TVD 0 means that the prediction did "
-            f"not move, 1 that it turned over. {against}"
-        ),
+        caption=f"{shuffled}; {still}. {against}",
         limit=None,
     )
 
@@ -103,8 +110,10 @@ def most_different(audit: AuditResult) -> list[Figure]:
     )
 
 
-def _of_table(audit: AuditResult, table: str, name: str, **options: Any) -> list[Figure]:
-    values, n = of_words(audit, column(audit.tables, table, name))
+def _of_table(
+    audit: AuditResult, table: str, name: str, size: float = 1.0, **options: Any
+) -> list[Figure]:
+    values, n = of_words(audit, column(audit.tables, table, name) / size)
     sharp = column(audit.tables, "instances", "max_attention")
     figure = violin_figure(values, n, sharp, division(audit), **options)
     return [] if figure is None else [figure]

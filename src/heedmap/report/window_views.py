@@ -28,6 +28,10 @@ TABLE = (
 )
 COUNTS = {1: "", 2: "two ", 3: "three "}
 LEAVE_ONE_OUT = "leave-one-out"
+NO_DECISION = (
+    "Other weights with the same answer, and weights whose erasure flips it, are not asked for: the model "
+    "gives a number, and decides between no classes."
+)
 
 
 def sentences(window: Window, classes: Sequence[str], unit: str, epsilon: float) -> list[str]:
@@ -43,6 +47,8 @@ def sentences(window: Window, classes: Sequence[str], unit: str, epsilon: float)
         return [
             f"The text has one {unit}: there is nothing to leave out, and no other weights exist."
         ]
+    if window.is_number:
+        return [_attended(window, unit), NO_DECISION]
     return [
         _attended(window, unit),
         _other_weights(window, epsilon),
@@ -114,6 +120,15 @@ def _flipping(window: Window, classes: Sequence[str], unit: str) -> str:
     )
 
 
+def prediction_text(value: float, name: str, *, is_number: bool) -> tuple[str, str]:
+    """Return a class and its probability, or a number and its unit, as two words in this order.
+
+    >>> prediction_text(0.25, "good", is_number=False), prediction_text(2.5, "stars", is_number=True)
+    (('good', '0.250'), ('2.500', 'stars'))
+    """
+    return (f"{value:z.3f}", name) if is_number else (name, probability_text(value))
+
+
 def probability_text(probability: float) -> str:
     """Format a probability with three decimals; only 1 and 0 are shown as certain.
 
@@ -163,7 +178,8 @@ def token_table(window: Window, unit: str, nouns: Nouns = TEXTS) -> RenderableTy
         narrow.add_row(cell(str(position + 1), style="dim"), token)
         for (name, _, _, style), bar in zip(columns, bars, strict=True):
             narrow.add_row("", name, bar, style=style)
-    keys = [f"negative: the answer is likelier without the {unit}"] if (signed < 0).any() else []
+    likelier = "output is larger" if window.is_number else "answer is likelier"
+    keys = [f"negative: the {likelier} without the {unit}"] if (signed < 0).any() else []
     if window.unknown.any():
         keys.append("?: holds an unknown word" if unit == "sentence" else "?: unknown word")
     if unlisted := len(window.tokens) - len(positions):

@@ -18,6 +18,7 @@ from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.results import LEAST_ROOM
 from heedmap.experiments.rounding import number, told_apart
+from heedmap.experiments.text_tables import outputs_of_texts
 from heedmap.nouns import TEXTS, Nouns
 from heedmap.settings import (
     ArraysSettings,
@@ -261,6 +262,18 @@ def pairs_text(audit: AuditResult) -> str | None:
 def shortened(name: str) -> str:
     """Return a class's name, cut if it is long."""
     return name if len(name) <= LONG else f"{name[:LONG]}…"
+
+
+def outputs_text(audit: AuditResult) -> tuple[str, str]:
+    """Return the name and the text of the fact that says what the model's outputs are."""
+    if len(audit.classes) > 1:
+        return "classes", classes_text(audit)
+    outputs = outputs_of_texts(audit.tables["instances"])
+    mean, deviation = number(float(outputs.mean())), number(float(outputs.std()))
+    return "output", (
+        f"a number, in {shortened(audit.classes[0])}: mean {mean}, standard deviation {deviation}, from "
+        f"{number(float(outputs.min()))} to {number(float(outputs.max()))} on the audited texts"
+    )
 
 
 def classes_text(audit: AuditResult) -> str:

@@ -41,15 +41,18 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
             f"drawn = {settings.drawn}: expected either minutes or a number of texts to draw, got both; leave "
             "one out"
         )
-    if (settings.drawn or settings.minutes) and "reading" not in run.model.capabilities:
+    lacking = [need for need in ("reading", "classes") if need not in run.model.capabilities]
+    if (settings.drawn or settings.minutes) and lacking:
+        does = "cannot read changed input again" if "reading" in lacking else "gives a number"
         raise InputError(
             "minutes, drawn: texts are drawn until the bottom line is certain, and there is none about a model "
-            "that cannot read changed input again; leave it out"
+            f"that {does}; leave it out"
         )
     stored = None if run.folder is None else RunFolder(run.folder).settings(moved=True).audit
     if stored is not None and not stored.is_same_but_for_budget(settings):
         stored = None
-    if settings.minutes is None and settings.drawn is None and isinstance(run.model, Layered):
+    is_layered = isinstance(run.model, Layered) and not lacking
+    if settings.minutes is None and settings.drawn is None and is_layered:
         default = stored or settings.model_copy(
             update={"minutes": _default(run.model, audited_split(run.corpus, settings))}
         )

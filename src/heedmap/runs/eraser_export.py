@@ -50,6 +50,11 @@ def export(
     settings = audit.settings.audit
     assert settings is not None
     split = audited_split(run.corpus, settings)
+    if "classes" not in run.model.capabilities:
+        raise InputError(
+            f"{folder}: expected a model that decides between classes, as ERASER's scores do, got one that "
+            "gives a number"
+        )
     if split.rationale is None:
         raise without_rationales(run.settings.data.source)
     if split.text_of is not None:

@@ -124,7 +124,7 @@ def _explained(
     evidence = AuditContext(
         model, split, audit, registered(), first_row=_row_in_audit(place, split)
     )
-    tables = {table: evidence.table(table) for table in TABLES}
+    tables = {table: evidence.table(table) for table in _asked(evidence)}
     result = AuditResult(settings, model.classes, tables, [], facts)
     return Explanation(
         name=place.name,
@@ -156,21 +156,31 @@ def _row_in_audit(folder: Path, split: Split) -> int:
     return 0
 
 
+def _asked(evidence: AuditContext) -> list[str]:
+    """Return the tables of TABLES that the model can be asked for."""
+    return [
+        name
+        for name in TABLES
+        if evidence.experiments[name].can_ask(evidence.model, evidence.split)
+    ]
+
+
 def _windows(evidence: AuditContext, unknown: list[NDArray[np.bool_]]) -> list[Window]:
-    rows = {name: evidence.table(name).to_pylist() for name in TABLES}
+    rows = {name: evidence.table(name).to_pylist() for name in _asked(evidence)}
     maps = {
         row: scores
         for trace in evidence.traces
         for row, scores in read_outs(evidence.model, trace).items()
     }
-    exact = is_exact(evidence.table("adversary").column_names, len(evidence.model.classes))
-    windows = []
-    for i, flip in enumerate(flip_sets(evidence)):
-        instance, deletion, optimum, flips = (
-            rows[name][i] for name in ("instances", "leave_one_out", "adversary", "decision_flips")
-        )
+    exact, windows = False, []
+    if "adversary" in rows:
+        exact = is_exact(evidence.table("adversary").column_names, len(evidence.model.classes))
+    smallest_sets = flip_sets(evidence) if "decision_flips" in rows else [None] * len(maps)
+    for i, flip in enumerate(smallest_sets):
+        instance, deletion = rows["instances"][i], rows["leave_one_out"][i]
+        optimum, flips = (rows[name][i] if name in rows else {} for name in TABLES[-2:])
         adversary = None
-        if optimum["attention"] is not None:
+        if optimum.get("attention") is not None:
             weights = np.array(optimum["attention"], dtype=np.float64)
             adversary = Adversary(weights, optimum["jsd"], optimum["jsd_upper"], exact)
         windows.append(
@@ -187,8 +197,8 @@ def _windows(evidence: AuditContext, unknown: list[NDArray[np.bool_]]) -> list[W
                 largest_mass=rows["importance_mass"][i]["largest_leave_one_out"],
                 adversary=adversary,
                 flip=flip,
-                smallest=flips[f"count_{EXACT}"] is not None,
-                flip_along_map=flips["count_attention"] or 0,
+                smallest=flips.get(f"count_{EXACT}") is not None,
+                flip_along_map=flips.get("count_attention") or 0,
             )
         )
     return windows

@@ -1,5 +1,6 @@
 """Open runs: finished ones from their folders, and existing transformers with their texts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,13 +147,19 @@ def open_model(
             path_settings = TransformerSettings.of(source=name_of(source, MODEL), **model_options)
             # The texts come first: what is wrong with them is said before any weights are loaded.
             outputs, _ = outputs_of(
-                path_settings.source, path_settings.output, path_settings.threshold
+                path_settings.source,
+                path_settings.output,
+                path_settings.threshold,
+                path_settings.unit,
             )
-            data_settings = asking(data_settings, task_at(path_settings.source))
+            data_settings = _read_amounts(
+                asking(data_settings, task_at(path_settings.source)), outputs
+            )
             texts = load_corpus(data_settings, outputs, in_memory)
             loaded = opening.open_classifier(path_settings, device=device, pairs=texts.pairs)
         else:
             data_settings = asking(data_settings, loaded[0].task)
+            data_settings = _read_amounts(data_settings, loaded[0].classes)
             texts = load_corpus(data_settings, loaded[0].classes, in_memory)
         model, model_settings = loaded
         corpus = opening.fitted(model, texts)
@@ -176,6 +183,17 @@ def open_model(
             opening.save_classifier(model, folder.model)
         folder.tidy()
         return replace(run, folder=folder.path)
+
+
+def _read_amounts(settings: DataSettings, outputs: Sequence[str]) -> DataSettings:
+    """Let labels be read as numbers, where the model has one output, which is one."""
+    if len(outputs) > 1:
+        return settings
+    if settings.classes is not None:
+        raise InputError(
+            "--classes: expected none of a model that gives a number (a regression); leave out"
+        )
+    return settings.model_copy(update={"amounts": settings.labels_read})
 
 
 def open_own(folder: RunFolder, settings: RunSettings, corpus: Corpus | None = None) -> Run:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.batches import Encoded
 from heedmap.data.corpus import Corpus, Split
+from heedmap.errors import InputError
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
@@ -96,12 +97,17 @@ class Run:
             texts: a text, a list of texts, or a list of pairs (text, query) where the model reads pairs.
 
         Raises:
-            InputError: no text, a text without a word, or a wrong kind of text.
+            InputError: no text, a text without a word, or a wrong kind of text; a model that gives a number.
         """
+        if "classes" not in self.model.capabilities:
+            raise InputError(
+                f"{self.name}: expected a model that decides between classes, got one that gives a number; "
+                "predict_proba gives it"
+            )
         return [self.model.classes[index] for index in self.predict_proba(texts).argmax(1)]
 
     def predict_proba(self, texts: str | Texts) -> NDArray[np.float64]:
-        """Return the probabilities (B, C) of the `classes` for each text.
+        """Return the probabilities (B, C) of the `classes` for each text, or its number (B, 1) (a regression).
 
         A text that is read in windows has the mean of theirs; texts that are cut are counted in a warning.
 

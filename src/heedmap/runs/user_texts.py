@@ -13,6 +13,7 @@ from heedmap.data.corpus import Split
 from heedmap.data.one_text import one_text
 from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
+from heedmap.measures import predictions
 from heedmap.models.arrays import ArraysModel
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.pair_classifier import PairClassifier
@@ -165,7 +166,7 @@ def read_each(
 def probabilities(
     name: str, settings: DataSettings, model: Model, texts: Sequence[UserText]
 ) -> NDArray[np.float64]:
-    """Return each text's probabilities (B, C): of one that is read in windows their mean.
+    """Return each text's probabilities (B, C), or the one output: of one that is read in windows their mean.
 
     Texts that are cut are counted in a warning.
     """
@@ -178,7 +179,7 @@ def probabilities(
         batch = model.batch([inputs[i] for i in part], part.tolist())
         rows.append(batch.rows.cpu())
         with torch.no_grad():
-            parts.append(model.logits(batch).double().softmax(-1).cpu())
+            parts.append(predictions(model.logits(batch)).cpu())
     shares = scatter_rows(rows, parts).numpy()
     _warn_of_cuts([notes for _, notes in splits])
     sums = np.zeros((len(splits), shares.shape[1]))

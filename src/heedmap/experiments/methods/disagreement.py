@@ -88,8 +88,16 @@ def _saturated(results: Results, is_compared: Used) -> Iterator[str]:
         for table, column in (("leave_one_out", "importance"), ("instances", "probabilities"))
     )
     # Of a text in windows, one of a single word has no number.
-    still = float(np.mean([np.fmax.reduce(sizes) < SMALL for sizes in importance]))
+    still = float(
+        np.mean([np.fmax.reduce(sizes) < SMALL * results.scale.size for sizes in importance])
+    )
     if still < NOTABLE:
+        return
+    if results.scale.unit is not None:
+        yield (
+            f"in {percent(still)} of the texts no word's absence changes the output by "
+            f"{results.scale.amount(SMALL)}, and leave-one-out rests on small changes"
+        )
         return
     sure = float(np.mean([max(shares) >= SURE for shares in probabilities]))
     saturated = f" ({percent(sure)} are saturated, from {SURE:g})" if sure >= NOTABLE else ""
@@ -102,8 +110,8 @@ def _saturated(results: Results, is_compared: Used) -> Iterator[str]:
 def _of_either_sign(results: Results, is_compared: Used) -> Iterator[str]:
     """Say that much of the importance is of words against the answer."""
     table = results.tables["leave_one_out"]
-    if "signed" not in table.column_names:
-        return
+    if "signed" not in table.column_names or results.scale.unit is not None:
+        return  # a number has no answer that words are for or against
     rows = np.flatnonzero(is_compared)
     lists = zip(*(_lists(table, name, rows) for name in ("importance", "signed")), strict=True)
     shares = []
@@ -124,10 +132,10 @@ def _lists(table: pa.Table, column: str, rows: NDArray[np.int64]) -> Iterator[li
 
 def _incomplete(results: Results, is_compared: Used) -> Iterator[str]:
     """Say that integrated gradients miss a part of what they should add up to."""
-    errors = results.column("integrated_gradients", "completeness_error")[is_compared]
+    errors = results.changes("integrated_gradients", "completeness_error")[is_compared]
     share = float((errors > COMPLETENESS_TOLERANCE).mean())
     if share >= NOTABLE:
         yield (
             "integrated gradients miss what they should add up to by more than "
-            f"{COMPLETENESS_TOLERANCE:g} log-odds in {percent(share)} of the texts"
+            f"{COMPLETENESS_TOLERANCE:g} {results.scale.evidence} in {percent(share)} of the texts"
         )

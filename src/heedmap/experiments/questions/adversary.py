@@ -281,6 +281,7 @@ EXPERIMENT = Experiment(
     "adversary",
     adversary,
     columns=COLUMNS,
+    needs=("classes",),
     place=70,
     findings=_findings,
     figures=(

@@ -276,6 +276,7 @@ EXPERIMENT = Experiment(
     "adversary_agreement",
     adversary_agreement,
     columns=COLUMNS,
+    needs=("classes",),
     place=157,
     per_text=False,
     applies=lambda model, split: isinstance(model, AttentionClassifier),

@@ -127,6 +127,7 @@ EXPERIMENT = Experiment(
     "adversary_by_model",
     adversary_by_model,
     columns=COLUMNS,
+    needs=("classes",),
     place=162,
     per_text=False,
     applies=single_words,

@@ -106,14 +106,15 @@ def _with(results: Results, measure: str, name: str) -> Finding:
 
 def _incomplete(results: Results) -> str:
     """Say for how many texts integrated gradients do not add up, in spite of more steps."""
-    errors = results.column("integrated_gradients", "completeness_error")
+    errors = results.changes("integrated_gradients", "completeness_error")
     errors = errors[np.isfinite(errors)]
     share, large = (
         mean((errors > COMPLETENESS_TOLERANCE).astype(float)),
         mean((errors > 1).astype(float)),
     )
     return (
-        f"; the gradients miss what they should add up to by more than {COMPLETENESS_TOLERANCE:g} log-odds in "
+        f"; the gradients miss what they should add up to by more than {COMPLETENESS_TOLERANCE:g} "
+        f"{results.scale.evidence} in "
         f"{percent(share)} of the texts, by more than 1 in {percent(large)}"
     )
 

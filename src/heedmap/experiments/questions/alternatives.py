@@ -170,7 +170,7 @@ EXPERIMENT = Experiment(
     "alternatives",
     where_needed,
     columns=COLUMNS,
-    needs=("reading",),
+    needs=("reading", "classes"),
     place=44,
     heat_maps=_heat_maps,
     cost=_cost,

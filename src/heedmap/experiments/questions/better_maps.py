@@ -371,7 +371,7 @@ EXPERIMENT = Experiment(
     "better_maps",
     better_maps,
     columns=COLUMNS,
-    needs=("reading", "gradients"),
+    needs=("reading", "gradients", "classes"),
     place=95,
     findings=_findings,
     heat_maps=_heat_maps,

@@ -351,6 +351,7 @@ EXPERIMENT = Experiment(
     "class_erasure",
     class_erasure,
     columns=COLUMNS,
+    needs=("classes",),
     place=65,
     per_text=False,
     findings=_findings,

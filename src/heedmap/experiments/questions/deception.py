@@ -271,6 +271,7 @@ EXPERIMENT = Experiment(
     "deception",
     deception,
     columns=COLUMNS,
+    needs=("classes",),
     place=158,
     per_text=False,
     applies=lambda model, split: single_words(model, split) or isinstance(model, Layered),

@@ -313,6 +313,7 @@ EXPERIMENT = Experiment(
     "decision_flips",
     decision_flips,
     columns=COLUMNS,
+    needs=("classes",),
     place=64,
     findings=_findings,
     figures=("heedmap.report.erasure_figures:curves",),

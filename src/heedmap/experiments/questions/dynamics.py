@@ -79,6 +79,7 @@ EXPERIMENT = Experiment(
     "dynamics",
     dynamics,
     columns=COLUMNS,
+    needs=("classes",),
     place=120,
     recorded=True,
     figures=(

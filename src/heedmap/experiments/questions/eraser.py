@@ -257,7 +257,7 @@ EXPERIMENT = Experiment(
     "eraser",
     eraser,
     columns=COLUMNS,
-    needs=("reading", "gradients"),
+    needs=("reading", "gradients", "classes"),
     place=66,
     findings=_findings,
     figures=("heedmap.report.eraser_figures:rankings",),

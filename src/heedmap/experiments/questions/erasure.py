@@ -345,6 +345,7 @@ EXPERIMENT = Experiment(
     "erasure",
     erasure,
     columns=COLUMNS,
+    needs=("classes",),
     place=62,
     findings=_findings,
     figures=(

@@ -128,6 +128,7 @@ EXPERIMENT = Experiment(
     "guidance",
     guidance,
     columns=COLUMNS,
+    needs=("classes",),
     place=154,
     applies=single_words,
     findings=_findings,

@@ -271,7 +271,7 @@ EXPERIMENT = Experiment(
     "highlights",
     highlights,
     columns=COLUMNS,
-    needs=("reading",),
+    needs=("reading", "classes"),
     place=12,
     findings=_findings,
     interventions=_interventions,

@@ -18,6 +18,7 @@ from heedmap.experiments.cost import BACKWARD, CostProbe, typical_rows
 from heedmap.experiments.methods.importance_measures import COMPLETENESS_TOLERANCE
 from heedmap.experiments.notes import ties
 from heedmap.experiments.registry import Experiment, HeatMap, Row
+from heedmap.experiments.scales import scale_of
 from heedmap.experiments.text_tables import text_table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import PathReading, integrated_gradients
@@ -74,12 +75,13 @@ LEAVE_ONE_OUT = Columns(
         "importance": (
             "list per token, 0 to 1",
             "total variation distance of the predictions with and without the token; 0 below the rounding of "
-            "the logits, equal where it differs by less",
+            "the logits, equal where it differs by less. Of a model that gives a number: |difference| of the "
+            "outputs, in their unit",
         ),
         "signed": (
             "list per token, −1 to 1",
             "what the predicted class's probability loses without the token: above 0 where the token speaks "
-            "for the prediction",
+            "for the prediction. Of a model that gives a number: what the output loses, in its unit",
         ),
     },
 )
@@ -145,7 +147,8 @@ INTEGRATED = Columns(
         ),
         "completeness_error": (
             "log-odds, from 0",
-            "by how much the gradients miss the difference that they should add up to",
+            "by how much the gradients miss the difference that they should add up to; of a model that gives a "
+            "number in its unit",
         ),
         "steps": (
             "count",
@@ -159,14 +162,18 @@ INTEGRATED = Columns(
 def integrated(context: AuditContext) -> pa.Table:
     """Return |integrated gradients| for a seeded sample of the texts; null for the others.
 
-    `completeness_error` is in log-odds (see `heedmap.importance.integrated_gradients`). Where it is above
-    COMPLETENESS_TOLERANCE, the steps are doubled, REFINEMENTS times at most; `steps` are those of the result.
+    `completeness_error` is in log-odds (see `heedmap.importance.integrated_gradients`), or in the unit of the
+    output. Where it is above COMPLETENESS_TOLERANCE log-odds, or standard deviations of the outputs, the
+    steps are doubled, REFINEMENTS times at most; `steps` are those of the result.
     """
     total, settings = len(context.split), context.settings
     sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
     importances = _Importances(total)
     errors = np.full(total, np.nan)
     steps_taken = np.zeros(total, dtype=np.int64)
+    tolerance = COMPLETENESS_TOLERANCE
+    if "classes" not in context.model.capabilities:
+        tolerance *= scale_of(context.table("instances"), context.model.classes).size
     readings: dict[int, PathReading] = {}
     for doublings in range(REFINEMENTS + 1):
         steps = settings.integrated_gradients_steps << doublings
@@ -180,7 +187,7 @@ def integrated(context: AuditContext) -> pa.Table:
                 rows = batch.rows.tolist()
                 errors[rows], steps_taken[rows] = error.double().numpy(force=True), steps
         # Only texts that still miss too much go on, with twice the steps.
-        sample = sample[errors[sample] > COMPLETENESS_TOLERANCE]
+        sample = sample[errors[sample] > tolerance]
         readings = {row: readings[row] for row in sample.tolist() if row in readings}
         if not len(sample):
             break

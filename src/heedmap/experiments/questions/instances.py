@@ -16,12 +16,13 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import WEAK, ClassNumber, Finding, grade
 from heedmap.experiments.intervals import of_share
+from heedmap.experiments.methods.number_skill import number_skill
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results, TextNumbers
 from heedmap.experiments.text_tables import text_table
 from heedmap.files.tables import ragged
-from heedmap.measures import entropy
+from heedmap.measures import entropy, predictions
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.trace import Trace
 
@@ -45,7 +46,11 @@ COLUMNS = Columns(
         **shared("row", "label", "predicted", "n_tokens", "max_attention"),
         "key": ("text", "the text's own id in the data, or its line, row or index there"),
         "tokens": ("list per token", "the words, or sentences, that the map is of"),
-        "probabilities": ("list per class, sums to 1", "the model's prediction"),
+        "probabilities": (
+            "list per class, sums to 1",
+            "the model's prediction; of a model that gives a number, that number alone",
+        ),
+        "amount": ("number", "the label, where that is a number and no class"),
         "entropy": ("nats, 0 to ln n_tokens", "entropy of the heat map, −Σ α ln α"),
         "attention": ("list per token, from 0", "the heat map on trial"),
         TEXT: ("number, from 0", "the whole text; only where long texts are read in windows"),
@@ -86,13 +91,15 @@ def instances(context: AuditContext) -> pa.Table:
         "n_tokens": [len(tokens) for tokens in split.tokens],
         "label": pa.array(split.labels, pa.int64(), mask=split.labels == UNKNOWN),
         "predicted": logits.argmax(-1),
-        "probabilities": pa.array(list(logits.double().softmax(-1).numpy(force=True))),
+        "probabilities": pa.array(list(predictions(logits).numpy(force=True))),
         "max_attention": scatter_rows(rows, [trace.heatmap.amax(-1) for trace in traces]),
         "entropy": scatter_rows(rows, [entropy(trace.heatmap) for trace in traces]),
         "attention": ragged(
             rows, [trace.heatmap for trace in traces], [trace.mask for trace in traces]
         ),
     }
+    if split.amounts is not None:
+        columns["amount"] = split.amounts
     if split.text_of is not None:
         columns[TEXT] = np.unique(split.text_of, return_inverse=True)[1]
     if split.queries is not None:
@@ -134,7 +141,9 @@ def _small(trace: Trace) -> Trace:
 
 
 def _skill(results: Results) -> list[Finding]:
-    """Compare the accuracy with always answering the commonest class."""
+    """Compare the accuracy with always answering the commonest class; of numbers, with the mean label."""
+    if results.scale.unit is not None:
+        return [number_skill(results, WORDS, _untold)]
     labels = results.column("instances", "label")
     if np.isnan(labels).any():
         return [_untold(len(labels))]
@@ -231,6 +240,11 @@ def _heat_maps(row: Row) -> list[HeatMap]:
     ]
 
 
+def _facts(row: Row) -> list[tuple[str, float | int | None]]:
+    """Return the label where it is a number: a class is shown with the prediction."""
+    return [("label", row["instances"].get("amount"))]
+
+
 def _cost(probe: CostProbe) -> float:
     return probe.reading(1.0)
 
@@ -242,6 +256,7 @@ EXPERIMENT = Experiment(
     place=10,
     findings=_skill,
     heat_maps=_heat_maps,
+    facts=_facts,
     figures=("heedmap.report.place_figures:place_figures",),
     cost=_cost,
     in_chunks=True,

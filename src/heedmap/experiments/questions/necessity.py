@@ -142,6 +142,7 @@ EXPERIMENT = Experiment(
     "necessity",
     necessity,
     columns=COLUMNS,
+    needs=("classes",),
     place=150,
     applies=lambda model, split: isinstance(model, AttentionClassifier),
     findings=_findings,

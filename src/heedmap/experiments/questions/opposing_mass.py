@@ -125,6 +125,7 @@ EXPERIMENT = Experiment(
     "opposing_mass",
     opposing_mass,
     columns=COLUMNS,
+    needs=("classes",),
     place=57,
     findings=_findings,
     figures=("heedmap.report.smallest_change_figures:against",),

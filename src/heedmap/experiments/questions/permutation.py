@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.counterfactual.permute import orders, permuted_logits
@@ -31,7 +32,9 @@ LOGITS = 1 << 21  # computed at a time: 16 MB
 
 
 COLUMNS = Columns(
-    "One row per text. A change is the total variation distance (TVD) of two predictions, ½ Σ |p − q|.",
+    "One row per text. A change is the total variation distance (TVD) of two predictions, ½ Σ |p − q|. Of a "
+    "model that gives a number a change is |difference| of the outputs instead, in their unit; no class flips "
+    "(NaN).",
     {
         **shared("row", "predicted", "n_tokens", "max_attention"),
         "median_tvd": ("0 to 1", "median change under shuffles of the text's weights"),
@@ -155,6 +158,8 @@ def _change(
 def _flips(
     logits_of_map: Float[Tensor, "B C"], logits: Float[Tensor, "B S C"]
 ) -> Float[Tensor, "B S"]:
+    if logits.shape[-1] == 1:
+        return logits.new_full(logits.shape[:-1], torch.nan).double()  # there is no class to change
     return (logits.argmax(-1) != logits_of_map.argmax(-1, keepdim=True)).double()
 
 
@@ -168,23 +173,33 @@ def _findings(results: Results) -> list[Finding]:
 def _shuffled(results: Results) -> Finding:
     short, derived = results.short, results.derived
     flipped = results.column("permutation", "flipped")[~short]
-    share = mean((flipped > 0.5).astype(float))
+    changes = np.where(short, np.nan, results.changes("permutation", "median_tvd"))
     return results.finding(
         "permutation",
-        "tvd",
-        np.where(short, np.nan, results.column("permutation", "median_tvd")),
+        results.scale.kind,
+        changes,
         {"one token: nothing to permute": short},
         np.median,
         topic="shuffled weights",
         question="Does it matter which word gets which weight?"
         if not derived
         else "Does it matter which position gets which weight in the layer?",
-        measure=f"median change of the prediction (TVD) under {results.settings.permutations} shuffles of the "
+        measure=f"median {results.scale.change} under {results.settings.permutations} shuffles of the "
         "weights" + (" of the layer, of which the map is made" if derived else ""),
-        meaning="0 = no change, 1 = the opposite answer",
-        chance=results.optional("permutation", "chance_tvd"),
-        ceiling=results.optional("permutation", "largest_tvd"),
-        summary=f"most shuffles flip {percent(share)} of the texts",
+        meaning=results.scale.meaning,
+        chance=results.optional_changes("permutation", "chance_tvd"),
+        ceiling=results.optional_changes("permutation", "largest_tvd"),
+        summary=_moved(results, changes)
+        or f"most shuffles flip {percent(mean((flipped > 0.5).astype(float)))} of the texts",
+    )
+
+
+def _moved(results: Results, changes: NDArray[np.float64]) -> str:
+    """Say the median change in the unit of the output; empty of classes, whose flips are counted."""
+    if results.scale.unit is None or not np.isfinite(changes).any():
+        return ""
+    return (
+        f"in the median of the texts that is {results.scale.amount(float(np.nanmedian(changes)))}"
     )
 
 
@@ -192,35 +207,45 @@ def _uniform(results: Results) -> Finding:
     """Say how uniform weights change the prediction, at test only."""
     short, derived = results.short, results.derived
     flipped = results.column("permutation", "uniform_flipped")[~short]
+    changes = np.where(short, np.nan, results.changes("permutation", "uniform_tvd"))
     return results.finding(
         "uniform",
-        "tvd",
-        np.where(short, np.nan, results.column("permutation", "uniform_tvd")),
+        results.scale.kind,
+        changes,
         {"one token: it has all the weight": short},
         np.median,
         topic="equal weights",
         question="Does it matter that the weights are not all the same?"
         if not derived
         else "Does it matter that the layer's weights are not all the same?",
-        measure="median change of the prediction (TVD) under uniform weights"
+        measure=f"median {results.scale.change} under uniform weights"
         + (" in the layer" if derived else "")
         + ", at test only",
-        meaning="0 = no change, 1 = the opposite answer",
-        chance=results.optional("permutation", "uniform_chance"),
-        ceiling=results.optional("permutation", "uniform_largest"),
-        summary=f"another class is predicted for {percent(mean(flipped))} of the texts",
+        meaning=results.scale.meaning,
+        chance=results.optional_changes("permutation", "uniform_chance"),
+        ceiling=results.optional_changes("permutation", "uniform_largest"),
+        summary=_moved(results, changes)
+        or f"another class is predicted for {percent(mean(flipped))} of the texts",
     )
 
 
 def _facts(row: Row) -> list[tuple[str, float | int | None]]:
+    change = "change of the output" if _is_number(row) else "TVD"
     return [
-        ("median TVD, shuffled", row["permutation"]["median_tvd"]),
-        ("TVD, even weights", row["permutation"].get("uniform_tvd")),
+        (f"median {change}, shuffled", row["permutation"]["median_tvd"]),
+        (f"{change}, even weights", row["permutation"].get("uniform_tvd")),
     ]
+
+
+def _is_number(row: Row) -> bool:
+    """Return whether the model gives a number, whose changes are in its unit and no TVD."""
+    return len(row["instances"]["probabilities"]) == 1
 
 
 def _interventions(row: Row) -> list[Intervention]:
     numbers = row["permutation"]
+    if _is_number(row):
+        return []  # they are shown as total variation distances
     return [
         Intervention(name, numbers.get(tvd), numbers.get(flipped))
         for name, tvd, flipped in (

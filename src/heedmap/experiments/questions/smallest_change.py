@@ -374,6 +374,7 @@ EXPERIMENT = Experiment(
     "smallest_change",
     smallest_change,
     columns=COLUMNS,
+    needs=("classes",),
     place=75,
     findings=_findings,
     figures=(

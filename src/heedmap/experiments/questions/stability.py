@@ -162,6 +162,7 @@ EXPERIMENT = Experiment(
     "stability",
     stability,
     columns=COLUMNS,
+    needs=("classes",),
     place=152,
     applies=lambda model, split: isinstance(model, AttentionClassifier),
     findings=_findings,

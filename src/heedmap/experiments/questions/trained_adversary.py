@@ -190,6 +190,7 @@ EXPERIMENT = Experiment(
     "trained_adversary",
     trained_adversary,
     columns=COLUMNS,
+    needs=("classes",),
     place=156,
     per_text=False,
     applies=lambda model, split: isinstance(model, AttentionClassifier),

@@ -138,7 +138,7 @@ EXPERIMENT = Experiment(
     "trainings",
     trainings,
     columns=COLUMNS,
-    needs=("reading",),
+    needs=("reading", "classes"),
     place=46,
     per_text=False,
     compares=True,

@@ -111,6 +111,7 @@ EXPERIMENT = Experiment(
     "transfer",
     transfer,
     columns=COLUMNS,
+    needs=("classes",),
     place=160,
     applies=single_words,
     findings=_findings,

@@ -1,0 +1,67 @@
+"""What a change of the prediction is measured in, and how findings say so.
+
+Of classes it is the total variation distance (TVD), from 0 to 1. A model that gives a number has no such limit:
+its changes stand in the tables in the output's own unit, and in the findings in standard deviations of the
+outputs of all audited texts, so that they can be compared with those of other models.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from heedmap.experiments.rounding import number
+from heedmap.experiments.text_tables import outputs_of_texts
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The measure of changes of the prediction.
+
+    Attributes:
+        kind: of the findings that are changes.
+        change: what such a finding is of, in words.
+        meaning: how to read it.
+        size: of one such unit in the tables; NaN where no change can be measured in it.
+        unit: what the number counts that the model gives; None of classes.
+        short: what a change is measured in, in a few words.
+        evidence: the same of what gradients add up to.
+    """
+
+    kind: str = "tvd"
+    change: str = "change of the prediction (TVD)"
+    meaning: str = "0 = no change, 1 = the opposite answer"
+    size: float = 1.0
+    unit: str | None = None
+    short: str = "TVD"
+    evidence: str = "log-odds"
+
+    def amount(self, change: float) -> str:
+        """Put a change in the output's unit into words.
+
+        >>> Scale("deviations", "change", "0 = no change", 2.0, "stars").amount(0.25)
+        '0.50 stars'
+        """
+        return f"{number(change * self.size)} {self.unit}"
+
+
+CLASSES = Scale()
+
+
+def scale_of(instances: pa.Table, classes: list[str]) -> Scale:
+    """Return the scale of an audit, from the table of its instances; `classes` are the names of its outputs."""
+    if len(classes) > 1:
+        return CLASSES
+    (unit,) = classes
+    outputs = outputs_of_texts(instances)
+    deviation = float(np.std(outputs)) if len(outputs) else math.nan
+    return Scale(
+        "deviations",
+        "change of the output, in standard deviations of the outputs of all audited texts,",
+        f"0 = no change, 1 = one standard deviation, which is {number(deviation)} {unit}",
+        deviation if deviation > 0 else math.nan,
+        unit,
+        "standard deviations of the outputs",
+        "standard deviations of the outputs",
+    )

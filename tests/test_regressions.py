@@ -1,0 +1,322 @@
+"""Models that give a number: changes are in its unit, and questions about decisions are not asked."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from packed_texts import content
+from tiny_regressions import (
+    ARCHITECTURES,
+    number_model,
+    plain_number,
+    rated_texts,
+    saved_number_model,
+    write_ratings,
+)
+from tiny_transformers import TEXTS, tiny_model
+from wording import refused
+
+import heedmap as hm
+from heedmap.experiments.bottom_line import bottom_line, kind_of
+from heedmap.experiments.rates import packaged_rates
+from heedmap.experiments.scales import CLASSES, scale_of
+from heedmap.huggingface.loading import outputs_of
+from heedmap.importance.deletions import reread_without_each
+from heedmap.importance.gradients import gradient_importance
+from heedmap.importance.integrated_gradients import integrated_gradients
+from heedmap.measures import (
+    change_in_prediction,
+    drop_in_probability,
+    log_odds,
+    predictions,
+    resolution,
+)
+from heedmap.report.card import facts
+from heedmap.report.text_data import pack_texts
+
+ROUNDING = 1e-5
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_output_is_that_of_transformers(architecture):
+    model = number_model(architecture)
+    outputs = model.logits(model.batch(TEXTS, range(3)))
+    expected = [plain_number(architecture, "".join(text)) for text in TEXTS]
+    assert outputs.shape == (3, 1)
+    assert outputs[:, 0].tolist() == pytest.approx(expected, abs=ROUNDING)
+    trace = model.trace(model.batch(TEXTS, range(3)))
+    assert trace.logits[:, 0].tolist() == pytest.approx(expected, abs=ROUNDING)
+    assert trace.predicted.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_deleted_word_changes_the_output_as_in_a_text_without_it(architecture):
+    without = reread_without_each(number_model(architecture), TEXTS)
+    for text, outputs in zip(TEXTS[:2], without, strict=False):
+        shorter = ["".join([*text[:j], *text[j + 1 :]]) for j in range(len(text))]
+        expected = [plain_number(architecture, words) for words in shorter]
+        assert outputs[:, 0].tolist() == pytest.approx(expected, abs=ROUNDING)
+
+
+def _without_queries(architecture):
+    """A plain model whose last layer gives every position that it sees the same weight: its queries are 0."""
+    model = tiny_model(architecture, 1)
+    with torch.no_grad():
+        if architecture == "gpt2":
+            attention = model.transformer.h[-1].attn.c_attn
+            size = attention.weight.shape[0]
+            attention.weight[:, :size], attention.bias[:size] = 0.0, 0.0
+        elif architecture == "llama":
+            model.model.layers[-1].self_attn.q_proj.weight.zero_()
+        else:
+            query = (
+                model.bert.encoder.layer[-1].attention.self.query
+                if architecture == "bert"
+                else model.distilbert.transformer.layer[-1].attention.q_lin
+            )
+            query.weight.zero_(), query.bias.zero_()
+    return model
+
+
+@pytest.mark.parametrize("architecture", ["bert", "distilbert", "gpt2", "llama"])
+def test_imposed_even_weights_give_what_a_layer_without_queries_gives(architecture):
+    model, plain = number_model(architecture), _without_queries(architecture)
+    batch = model.batch(TEXTS, range(3))
+    trace = model.trace(batch)
+    even = trace.support.float() / trace.support.float().sum(-1, keepdim=True)
+    expected = [plain_number(architecture, "".join(text), plain) for text in TEXTS]
+    imposed = model.predict(trace, even.unsqueeze(0))[0, :, 0]
+    assert imposed.tolist() == pytest.approx(expected, abs=ROUNDING)
+    with torch.no_grad():
+        whole_pass = model.logits_from(model.embed(batch), batch, even)[:, 0]
+    assert whole_pass.tolist() == pytest.approx(expected, abs=ROUNDING)
+    assert (imposed - trace.logits[:, 0]).abs().max() > 1e-3
+
+
+def test_measures_of_one_output_are_differences():
+    original, changed = torch.tensor([[3.0], [-1.0]]), torch.tensor([[2.5], [1.0]])
+    assert change_in_prediction(original, changed).tolist() == [0.5, 2.0]
+    assert drop_in_probability(original, changed, torch.zeros(2).long()).tolist() == [0.5, -2.0]
+    assert log_odds(original, 0).tolist() == [3.0, -1.0]
+    assert predictions(original).tolist() == [[3.0], [-1.0]]
+    # Two sums of which each is 4 ε of the largest output off.
+    error = 2 * 4 * torch.finfo(torch.float32).eps * 100
+    assert resolution(torch.tensor([3.0]), torch.tensor([[100.0]]), torch.float32) == error
+
+
+def test_the_gradient_is_that_of_the_output():
+    model = number_model("bert", view="row")
+    batch = model.batch(TEXTS[:1], [0])
+    trace = model.trace(batch)
+    found = gradient_importance(model, batch, trace, path="open", quantity="log-odds")
+    embedded = model.embed(batch).requires_grad_(True)
+    plain = tiny_model("bert", 1)
+    position = torch.arange(batch.ids.shape[1])
+    with torch.enable_grad():
+        output = plain(inputs_embeds=embedded, position_ids=position.unsqueeze(0)).logits.sum()
+    (slope,) = torch.autograd.grad(output, embedded)
+    by_position = (slope * embedded).sum(-1).detach()
+    by_word = [
+        abs(by_position[0, batch.words[0] == word].sum().item()) for word in range(len(TEXTS[0]))
+    ]
+    assert found[0].tolist() == pytest.approx(by_word, rel=1e-4)
+    _, errors = integrated_gradients(model, batch, trace, 200)
+    assert errors.max() < 0.1
+
+
+@pytest.fixture(scope="module")
+def rated(tmp_path_factory):
+    """An audit of a model that gives a number, on texts that have one."""
+    folder = tmp_path_factory.mktemp("number")
+    texts, labels = rated_texts()
+    data = write_ratings(folder / "data.csv", texts, labels)
+    run = hm.open_model(
+        saved_number_model(folder / "model"), data, unit="stars", out=folder / "run"
+    )
+    return texts, labels, run, hm.audit(run, permutations=20, progress=False)
+
+
+def test_the_tables_hold_outputs_and_changes_in_its_unit(rated):
+    texts, labels, run, audit = rated
+    outputs = [plain_number("bert", text) for text in texts]
+    instances, shuffled = audit["instances"], audit["permutation"]
+    assert [row[0] for row in instances["probabilities"]] == pytest.approx(outputs, abs=ROUNDING)
+    assert instances["amount"].tolist() == pytest.approx(labels)
+    assert instances["label"].isna().all()
+    row = max(range(len(texts)), key=lambda i: len(texts[i].split()))
+    words = texts[row].split()
+    without = [
+        plain_number("bert", " ".join(words[:j] + words[j + 1 :])) for j in range(len(words))
+    ]
+    changes = [outputs[row] - other for other in without]
+    assert audit["leave_one_out"]["signed"][row].tolist() == pytest.approx(changes, abs=1e-4)
+    sizes = audit["leave_one_out"]["importance"][row].tolist()
+    assert sizes == pytest.approx([abs(change) for change in changes], abs=1e-4)
+    even = plain_number("bert", texts[row], _without_queries("bert"))
+    assert shuffled["uniform_tvd"][row] == pytest.approx(abs(even - outputs[row]), abs=1e-4)
+    assert run.predict_proba(texts[:2])[:, 0] == pytest.approx(outputs[:2], abs=ROUNDING)
+    with refused("gives a number", "predict_proba"):
+        run.predict(texts[:2])
+
+
+def test_findings_are_in_standard_deviations_and_name_the_unit(rated):
+    texts, _, _, audit = rated
+    deviation = np.std([plain_number("bert", text) for text in texts])
+    finding = next(finding for finding in audit.findings if finding.key == "uniform")
+    expected = np.median(audit["permutation"]["uniform_tvd"]) / deviation
+    assert finding.value == pytest.approx(expected, rel=1e-4)
+    assert "standard deviations" in finding.measure
+    assert "stars" in finding.meaning
+    assert "TVD" not in f"{finding.measure} {finding.meaning}"
+    assert not any(finding.by_class for finding in audit.findings)
+    assert scale_of(audit.tables["instances"], audit.classes).size == pytest.approx(deviation)
+    assert scale_of(audit.tables["instances"], ["no", "yes"]) == CLASSES
+
+
+def test_skill_is_the_share_of_the_variance(rated):
+    texts, labels, _, audit = rated
+    outputs = np.array([plain_number("bert", text) for text in texts])
+    skill = audit.findings[0]
+    error = ((np.array(labels) - outputs) ** 2).sum() / ((labels - np.mean(labels)) ** 2).sum()
+    assert skill.value == pytest.approx(1 - error, abs=1e-4)
+    assert skill.low < skill.value < skill.high
+    assert skill.level == "for"
+
+
+def test_what_needs_a_decision_is_not_asked_and_the_line_says_why(rated):
+    *_, audit = rated
+    lacking = {name for name, needs in audit.about["not_asked"].items() if "classes" in needs}
+    assert {"decision_flips", "class_erasure", "smallest_change", "erasure"} <= lacking
+    assert not lacking & {*audit.tables}
+    assert {"leave_one_out", "agreement", "permutation", "baselines", "scan"} <= {*audit.tables}
+    line = bottom_line(audit, packaged_rates())
+    assert line.answer == "cannot tell"
+    assert "number" in line.because
+    assert line.rates.startswith("not known")
+    assert kind_of(audit) == "transformer that gives a number"
+    said = dict(facts(audit))
+    assert said["output"].startswith("a number, in stars: mean ")
+    assert "classes" not in said
+    assert "gives a number" in said["not asked"]
+
+
+def test_words_are_left_out_by_the_map_and_the_number_read_again(rated):
+    texts, _, _, audit = rated
+    table, maps = audit["output_words"], audit["instances"]["attention"]
+    asked = 0
+    for row, text in enumerate(texts):
+        words, heat = text.split(), np.array(maps[row])
+        if len(words) < 3:
+            assert np.isnan(table["without_map"][row])
+            continue
+        if len(np.unique(heat.round(6))) < len(words):
+            continue  # words that tie come in several orders
+        number, order = plain_number("bert", text), np.argsort(-heat)
+        kept = [set(order[k:].tolist()) for k in range(1, len(words) // 3 + 1)]
+        read = [" ".join(w for i, w in enumerate(words) if i in places) for places in kept]
+        changes = [abs(plain_number("bert", shorter) - number) for shorter in read]
+        assert table["without_map"][row] == pytest.approx(max(changes), abs=1e-4)
+        if count := int(table["highlighted"][row]):
+            first = sorted(order[:count].tolist())
+            alone = plain_number("bert", " ".join(words[i] for i in first))
+            assert table["alone_map"][row] == pytest.approx(abs(alone - number), abs=1e-4)
+        asked += 1
+    assert asked > 5
+    finding = next(finding for finding in audit.findings if finding.key == "number_needed")
+    deviation = np.std([plain_number("bert", text) for text in texts])
+    assert finding.value == pytest.approx(table["without_map"].mean() / deviation, rel=1e-4)
+    assert "stars" in finding.meaning
+
+
+def test_a_run_is_opened_again_with_its_numbers(rated):
+    _, labels, run, _ = rated
+    again = hm.open_run(run.folder)
+    assert again.corpus.fingerprint() == run.corpus.fingerprint()
+    assert again.corpus.splits["test"].amounts.tolist() == pytest.approx(labels)
+    assert again.classes == ["stars"]
+    assert "numbers as labels" in repr(again.corpus)
+
+
+@pytest.mark.filterwarnings("ignore:.*texts")
+def test_labels_are_optional_and_one_constant_output_has_no_deviations(tmp_path):
+    folder = saved_number_model(tmp_path / "model", id2label={0: "points"})
+    with pytest.warns(UserWarning, match="no label column .* similarity"):
+        run = hm.open_model(folder, ["a great film", "bad", "a great film .", "bad film"] * 2)
+    assert run.classes == ["points"]
+    audit = hm.audit(run, permutations=5, progress=False)
+    assert "no labels" in audit.findings[0].reading
+    same = hm.open_model(folder, ["a great film ."] * 3, labels=[1, 2.5, -1])
+    assert same.corpus.splits["test"].amounts.tolist() == [1, 2.5, -1]
+    audit = hm.audit(same, permutations=5, progress=False)
+    by_key = {finding.key: finding for finding in audit.findings}
+    assert np.isnan(by_key["permutation"].value)
+    assert by_key["permutation"].reading == "undefined"
+    assert np.isfinite(audit["permutation"]["median_tvd"]).all()
+
+
+def test_labels_that_are_no_numbers_are_one_line(tmp_path):
+    folder = saved_number_model(tmp_path / "model")
+    with refused("line 3", "number", "'good'"):
+        hm.open_model(folder, write_ratings(tmp_path / "a.csv", ["a film", "bad"], ["1.5", "good"]))
+    with refused("number", "'inf'"):
+        hm.open_model(folder, write_ratings(tmp_path / "b.csv", ["a film", "bad"], ["1.5", "inf"]))
+    missing = write_ratings(tmp_path / "c.csv", ["a film", "bad", "a"], ["-1", "nan", "0,5"])
+    corpus = hm.open_model(folder, missing).corpus
+    assert corpus.splits["test"].amounts.tolist() == [-1, 0.5]
+    assert sum(corpus.left_out.values()) == 1
+
+
+def test_options_of_the_other_kind_are_one_line(tmp_path):
+    number = saved_number_model(tmp_path / "number")
+    assert outputs_of(number)[0] == ["units of the output"]
+    for label in ("classes", "output"):
+        with refused(f"--{label}"):
+            hm.open_model(number, ["a film"], **{label: ("a",) if label == "classes" else "a"})
+    with refused("--unit", "one line"):
+        outputs_of(number, unit=" ")
+    classes = tiny_model("bert", 2)
+    classes.save_pretrained(tmp_path / "classes")
+    with refused("--unit stars", "gives a number", "leave out"):
+        outputs_of(tmp_path / "classes", unit="stars")
+
+
+def test_a_text_is_explained_by_its_number(rated):
+    texts, _, run, _ = rated
+    number = plain_number("bert", texts[0])
+    explanation = run.explain(texts[0])
+    assert explanation.answer == f"{number:.3f} stars"
+    said = str(explanation)
+    assert f"predicted {number:.3f} stars" in said
+    assert "decides between no classes" in said
+    assert "flips the answer to" not in said
+    assert "Underlined" not in explanation._repr_html_()
+    (window,) = explanation.to_dict()["windows"]
+    assert window["probabilities"] == pytest.approx([number], abs=ROUNDING)
+    assert (window["flip"], window["adversary"]) == (None, None)
+
+
+def test_the_page_shows_numbers_with_their_unit(rated):
+    *_, run, audit = rated
+    page = (run.folder / "report.html").read_text()
+    assert "stars" in page
+    assert "with probability" not in page.split("<script")[0]
+    tables = {name: audit.tables[name] for name in audit.tables}
+    index = json.loads(content(pack_texts(tables, audit.classes, []).index))
+    assert index["unit"] == "stars"
+    assert index["confidence"][0] == pytest.approx(plain_number("bert", rated[0][0]), abs=1e-4)
+    names = [fact["name"] for fact in index["facts"]]
+    assert "label" in names
+    assert not any("TVD" in name for name in names)
+
+
+def test_what_rests_on_the_bottom_line_or_on_classes_is_refused(rated, heedmap, tmp_path):
+    *_, run, _ = rated
+    with refused("minutes", "gives a number"):
+        hm.audit(run, minutes=1, overwrite=True, progress=False)
+    done = heedmap("picture", run.folder, "a film", "--out", tmp_path / "picture.html")
+    assert done.code == 2
+    assert "gives a number" in done.err
+    explained = heedmap("explain", run.folder, "a film")
+    assert explained.code == 0
+    assert " stars" in explained.out
