@@ -4,9 +4,9 @@
 
 Of each bag and class c an item has the evidence 1 if it speaks for c, −1 if it speaks against it, else 0.
 AUPRC-2 is the mean of the average precisions of s for the items with 1, and of −s for those with −1, where
-there are some (Hense et al. 2024, section 4.1 and the released code), then over bags and classes. The log-
-odds of c are followed: by the gradient times the input (through the attention), without each item, and of
-each item alone.
+there are some (Hense et al. 2024, section 4.1 and the released code), then over bags and classes. The
+log-odds of c are followed: by the gradient times the input (through the attention), without each item, and
+of each item alone.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import heedmap as hm
 from heedmap.calibration.planted_bags import digit_of
 from heedmap.data.corpus import Split
 from heedmap.data.toy_bags import adjacent_pairs
-from heedmap.experiments.seed_intervals import mean_interval
+from heedmap.experiments.seed_intervals import bounded_interval
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.importance.rationale_agreement import average_precision, average_precision_by_chance
 from heedmap.measures import log_odds
@@ -32,12 +32,8 @@ Numbers = NDArray[np.float64]
 Evidence = Callable[[NDArray[np.int64], str], NDArray[np.int64]]
 
 METHODS = ("attention", "gradient × input", "leave-one-out", "single item")
-TITLES = {
-    "four_bags": "4-Bags",
-    "pos_neg": "Pos-Neg",
-    "adjacent_pairs": "Adjacent Pairs",
-    "digit-bags": "Digit bags",
-}
+TITLES = {"four_bags": "4-Bags", "pos_neg": "Pos-Neg", "adjacent_pairs": "Adjacent Pairs",
+          "digit-bags": "Digit bags"}  # fmt: skip
 # AttnMIL in Table 1 of Hense et al. (2024): AUPRC-2, mean and standard deviation over 30 repetitions.
 _COLUMNS = ("chance", *METHODS[:2], "single item", "integrated gradients", "xMIL-LRP")
 PUBLISHED: Mapping[str, Mapping[str, tuple[float, float]]] = {
@@ -49,11 +45,7 @@ PUBLISHED: Mapping[str, Mapping[str, tuple[float, float]]] = {
         (0.54, 0.00), (0.61, 0.01), (0.63, 0.05), (0.73, 0.06), (0.75, 0.03), (0.77, 0.04)), strict=True)),
     "digit-bags": {},
 }  # fmt: skip
-PUBLISHED_AUROC = {
-    "four_bags": "1.00 ± 0.00",
-    "pos_neg": "0.97 ± 0.00",
-    "adjacent_pairs": "0.88 ± 0.08",
-}
+PUBLISHED_AUROC = {"four_bags": "1.00 ± 0.00", "pos_neg": "0.97 ± 0.00", "adjacent_pairs": "0.88 ± 0.08"}  # fmt: skip
 EPOCHS, TESTED = 60, 200  # the epochs of a training, at most; test bags
 ROUNDED = 6  # digits of a score: items that differ by rounding alone are tied
 
@@ -171,9 +163,17 @@ def ordering(values: Mapping[str, float]) -> str:
     return " > ".join(sorted(values, key=lambda method: -values[method]))
 
 
+def orderings(name: str, seeds: Sequence[Mapping[str, float]]) -> tuple[str, str]:
+    """Return the published order of the methods that both have, and ours."""
+    theirs = {method: PUBLISHED[name][method][0] for method in METHODS if method in PUBLISHED[name]}
+    return ordering(theirs), ordering(
+        {method: float(np.mean([s[method] for s in seeds])) for method in theirs}
+    )
+
+
 def shown(values: Sequence[float]) -> str:
     """Return a mean and its interval over seeds."""
-    low, high = mean_interval(values)
+    low, high = bounded_interval(values)
     return f"{np.mean(values):.3f} [{low:.3f}, {high:.3f}]"
 
 
@@ -201,11 +201,9 @@ def section(name: str, seeds: Sequence[Mapping[str, float]]) -> list[str]:
         f"Ours: {ordering(ours)}.",
     ]
     if published:
-        theirs = {method: published[method][0] for method in METHODS if method in published}
-        shared = {method: ours[method] for method in theirs}
-        same = ordering(shared) == ordering(theirs)
-        said = "the same as ours" if same else f"ours of these: {ordering(shared)}"
-        lines += ["", f"Published: {ordering(theirs)}; {said}."]
+        theirs, shared = orderings(name, seeds)
+        said = "the same as ours" if shared == theirs else f"ours of these: {shared}"
+        lines += ["", f"Published: {theirs}; {said}."]
     return [*lines, ""]
 
 
@@ -255,8 +253,8 @@ def _said(results: Mapping[str, Sequence[Mapping[str, float]]]) -> list[str]:
             for method in METHODS
             if method != "attention"
         }
-        better = [method for method, gap in gaps.items() if mean_interval(gap)[0] > 0]
-        worse = [method for method, gap in gaps.items() if mean_interval(gap)[1] < 0]
+        better = [method for method, gap in gaps.items() if bounded_interval(gap)[0] > 0]
+        worse = [method for method, gap in gaps.items() if bounded_interval(gap)[1] < 0]
         above = [s["attention"] - s["chance"] for s in seeds]
         parts = [f"attention is {shown(above)} above chance"]
         if better:
@@ -264,6 +262,12 @@ def _said(results: Mapping[str, Sequence[Mapping[str, float]]]) -> list[str]:
         if worse:
             parts.append(f"{_listed(worse)} {_rank(worse)} worse")
         lines.append(f"* *{TITLES[name]}*: {'; '.join(parts)}.")
+    compared = [name for name in results if PUBLISHED[name]]
+    same = [TITLES[name] for name in compared if len({*orderings(name, results[name])}) == 1]
+    lines.append(
+        f"* *The order of the three methods that both have* is the published one on {len(same)} of the "
+        f"{len(compared)} toys" + (f": {_listed(same)}." if same else ".")
+    )
     said = "*Better* and *worse*: the interval of the difference from attention over the seeds leaves 0 out."
     return [*lines, "", said, ""]
 
