@@ -45,9 +45,13 @@ PUBLISHED: Mapping[str, Mapping[str, tuple[float, float]]] = {
         (0.54, 0.00), (0.61, 0.01), (0.63, 0.05), (0.73, 0.06), (0.75, 0.03), (0.77, 0.04)), strict=True)),
     "digit-bags": {},
 }  # fmt: skip
-PUBLISHED_AUROC = {"four_bags": "1.00 ± 0.00", "pos_neg": "0.97 ± 0.00", "adjacent_pairs": "0.88 ± 0.08"}  # fmt: skip
-EPOCHS, TESTED = 60, 200  # the epochs of a training, at most; test bags
-ROUNDED = 6  # digits of a score: items that differ by rounding alone are tied
+PUBLISHED_AUROC = {"four_bags": "1.00 ± 0.00", "pos_neg": "0.97 ± 0.00",
+                   "adjacent_pairs": "0.88 ± 0.08"}  # fmt: skip
+EPOCHS, TESTED, ROUNDED = (
+    60,
+    200,
+    6,
+)  # of a training, at most; test bags; digits that tell scores apart
 
 
 def _four_bags(digits: NDArray[np.int64], name: str) -> NDArray[np.int64]:
@@ -258,26 +262,18 @@ def _said(results: Mapping[str, Sequence[Mapping[str, float]]]) -> list[str]:
         above = [s["attention"] - s["chance"] for s in seeds]
         parts = [f"attention is {shown(above)} above chance"]
         if better:
-            parts.append(f"{_listed(better)} {_rank(better)} better")
+            parts.append(f"better: {', '.join(better)}")
         if worse:
-            parts.append(f"{_listed(worse)} {_rank(worse)} worse")
+            parts.append(f"worse: {', '.join(worse)}")
         lines.append(f"* *{TITLES[name]}*: {'; '.join(parts)}.")
     compared = [name for name in results if PUBLISHED[name]]
     same = [TITLES[name] for name in compared if len({*orderings(name, results[name])}) == 1]
     lines.append(
         f"* *The order of the three methods that both have* is the published one on {len(same)} of the "
-        f"{len(compared)} toys" + (f": {_listed(same)}." if same else ".")
+        f"{len(compared)} toys" + (f": {', '.join(same)}." if same else ".")
     )
     said = "*Better* and *worse*: the interval of the difference from attention over the seeds leaves 0 out."
     return [*lines, "", said, ""]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _rank(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
 
 
 def main() -> None:

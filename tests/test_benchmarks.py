@@ -69,7 +69,7 @@ def test_the_page_says_what_is_better_only_where_the_seeds_agree():
     unsteady = {**seed, "single item": 0.3}
     text = page({"four_bags": [seed, seed, unsteady]}, "gated")
     assert "*4-Bags*: attention is 0.200 [0.200, 0.200] above chance" in text
-    assert "; gradient × input is better; leave-one-out is worse." in text
+    assert "; better: gradient × input; worse: leave-one-out." in text
     assert "| attention | 0.500 [0.500, 0.500] | 0.53 ± 0.00 |" in text
     assert "Published: single item > gradient × input > attention" in text
     assert ordering({"a": 1.0, "b": 2.0}) == "b > a"
