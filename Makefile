@@ -10,12 +10,13 @@
 # needs node. make check-page: its types, lint and tests, and whether the bundles in the package are what page/ makes.
 # make test-browser: the report in a real Chromium, where there is one (CHROMIUM names it): 3 minutes on two cores.
 # make calibration CORPORA='sst news20': the rates that come with heedmap, and docs/calibration.md; two hours on two
-# cores. CORPORA: folders of data sets that are planted on beside drawn texts.
+# cores. CORPORA: folders of data sets that are planted on beside drawn texts. make calibration-kinds: the rates of bags
+# alone, which chose no threshold: all other numbers stay; half an hour on two cores.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test shapes test-all check docs package page check-page test-browser calibration clean
+.PHONY: demo test shapes test-all check docs package page check-page test-browser calibration calibration-kinds clean
 
 demo: $(VENV)/.run
 	$(BIN)/heedmap audit --data reviews --out runs/demo
@@ -76,6 +77,9 @@ $(VENV)/.run: pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.run
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all,dev,docs]'
 	touch $@
+
+calibration-kinds: $(VENV)/.run
+	$(BIN)/python scripts/calibrate_kinds.py runs/calibration-kinds
 
 clean:
 	rm -rf $(VENV) page/node_modules build dist .mypy_cache .ruff_cache .pytest_cache

@@ -9,10 +9,13 @@ from made_audits import make_audit
 from made_numbers import DEFAULT, FEW, FLAT_, NEEDED, RIGHT, SUFFICIENT, UNCLEAR, WRONG, T, model
 from made_rates import kind, rates
 
-from heedmap.experiments.bottom_line import LEVELS, BottomLine, not_tested, told_of
+from heedmap.experiments.bottom_line import LEVELS, BottomLine, kind_of, not_tested, told_of
 from heedmap.experiments.questions.alternatives import CANDIDATES
+from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.reasons import because, by_class, measured, named, what_to_do
 from heedmap.experiments.rule import ANSWERS, answer, map_numbers
+from heedmap.nouns import BAGS
+from heedmap.settings import ModelSettings
 
 CLASSES = ("bad", "good")
 
@@ -235,6 +238,39 @@ def test_of_another_answer_than_yes_it_is_told_how_many_maps_with_it_were_right(
         " Of all 27 maps that got the answer of this one, none was right."
     )
     assert told_of(made, "gru", "words").endswith("(yes to 1 of 30).")
+
+
+def test_rates_of_bags_say_that_they_are_of_bags_and_not_of_the_texts_of_the_calibration():
+    told = told_of(rates(bags=kind(right=30, wrong=30)), "bags", "yes")
+    assert told.startswith("it was tried on models of this kind (bags, bags of digits)")
+    assert "by hand" not in told
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ({"encoder": "mlp", "score": "gated"}, "bags"),
+        ({"encoder": "none", "score": "additive"}, "bags"),
+        ({"encoder": "lstm"}, "bags, items in context"),
+        ({"encoder": "mlp", "maps": "per-class"}, "bags, a map for each class"),
+    ],
+)
+def test_rates_of_bags_are_those_of_one_map_over_items_that_are_read_by_themselves(model, expected):
+    audit = make_audit()
+    data = audit.settings.data.model_copy(update={"nouns": BAGS})
+    changed = {"data": data, "model": ModelSettings.of(**model)}
+    assert kind_of(replace(audit, settings=audit.settings.model_copy(update=changed))) == expected
+
+
+@pytest.mark.parametrize(
+    "unplanted",
+    ["transformer of pairs", "transformer of several labels", "module for bags", "arrays",
+     "bags, items in context", "bags, a map for each class"],
+)  # fmt: skip
+def test_a_kind_that_was_not_planted_borrows_no_rates_of_another(unplanted):
+    assert told_of(packaged_rates(), unplanted, "yes").startswith(
+        f"not known, for it was tried on no map of this kind of model ({unplanted})"
+    )
 
 
 def test_rates_of_too_few_plants_are_not_told():

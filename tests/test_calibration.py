@@ -10,11 +10,13 @@ from conftest import contents
 from made_rates import rates
 from wording import refused, warned
 
-from heedmap.calibration.calibrate import PAGE, calibrate
+from heedmap.calibration import bags
+from heedmap.calibration.calibrate import PAGE, calibrate, calibrate_kinds
 from heedmap.calibration.choice import known
 from heedmap.calibration.families import FIRST_SEED, draw, families, plants
 from heedmap.calibration.measure import OTHER_MAPS, Measured, measure, read_measured
-from heedmap.calibration.page import families_text
+from heedmap.calibration.page import families_text, with_later_kinds_on
+from heedmap.calibration.planted_bags import BY_HAND
 from heedmap.experiments.methods.rereading import WHAT
 from heedmap.experiments.rates import ALL, FILE, RULES, read_rates
 from heedmap.experiments.rule import Thresholds, answer
@@ -110,6 +112,11 @@ def test_plants_that_are_not_admitted_are_not_counted(tmp_path):
     assert one.truth == "right"
 
 
+def read_bags(folder):
+    numbers = [read_measured(path) for path in (folder / "numbers").rglob("*.parquet")]
+    return [one for one in numbers if one.plant.family in BAGS]
+
+
 # --- all of them ------------------------------------------------------------------------------------------
 
 
@@ -163,6 +170,47 @@ def test_a_stopped_calibration_goes_on_and_a_finished_one_is_made_of_the_same_by
     assert kept.stat().st_mtime_ns == before, "made again"
     assert again == made
     assert contents(out) == whole
+
+
+BAGS = ("bags, uniform weights", "bags, deciding items attended, saturated")
+
+
+@pytest.fixture
+def few_bags(monkeypatch):
+    """Two families of bags, of models that are set by hand."""
+    few = tuple(
+        replace(family, makers={BY_HAND: family.makers[BY_HAND]})
+        for family in bags.FAMILIES
+        if family.name in BAGS
+    )
+    monkeypatch.setattr("heedmap.calibration.bags.FAMILIES", few)
+
+
+@pytest.mark.usefixtures("few_bags")
+def test_bags_are_measured_alone_and_change_no_other_number(finished, tmp_path):
+    out, made, _ = finished
+    rates, measured = calibrate_kinds(tmp_path, made, seeds=2, workers=1, progress=False)
+    assert {kind for kind in rates.kinds if kind not in made.kinds} == {"bags"}
+    assert rates.kinds["bags"].of("wrong").rate("no").count == 2
+    assert rates.model_copy(update={"kinds": made.kinds}) == made
+    before = (out / PAGE).read_text()
+    page = with_later_kinds_on(before, rates, measured)
+    assert page.startswith(families_text())
+    kept, bags_counted = page.split("## Counted on its own: ")
+    assert kept.removeprefix(families_text()).strip() in before
+    assert bags_counted.startswith("bags\n\nOf 4 plants 4 were admitted")
+    assert all(f"| {name} |" in bags_counted for name in BAGS)
+    assert with_later_kinds_on(page, rates, measured) == page
+
+
+@pytest.mark.filterwarnings("ignore:.*too few to choose thresholds")
+@pytest.mark.usefixtures("few_bags")
+def test_a_calibration_with_bags_counts_them_on_their_own(tmp_path, finished):
+    out, made, _ = finished
+    whole = calibrate(tmp_path, families=(*SMALL, *BAGS), seeds=1, workers=1, progress=False)
+    assert whole.model_copy(update={"kinds": made.kinds}) == made
+    page = (tmp_path / PAGE).read_text()
+    assert page == with_later_kinds_on((out / PAGE).read_text(), whole, read_bags(tmp_path))
 
 
 def test_a_calibration_replaces_no_larger_one(tmp_path):

@@ -16,6 +16,7 @@ from heedmap.calibration.choice import (
     from_table,
     thresholds,
     to_table,
+    with_later_kinds,
 )
 from heedmap.calibration.plants import Plant
 from heedmap.experiments.rates import ALL, packaged_rates
@@ -80,6 +81,30 @@ def test_answers_are_counted_by_kind_of_model():
 @pytest.mark.parametrize("encoder", ["bert", "transformer by hand"])
 def test_transformers_are_one_kind(encoder):
     assert known("a", "right", model(RIGHT), encoder)[0].kind == "transformer"
+
+
+def bags(truth, numbers):
+    return known(f"bags, {truth}", truth, numbers, "bags by hand", seeds=31)
+
+
+def test_bags_have_no_say_in_the_thresholds_and_are_judged_by_them():
+    # Wrong maps that would make every threshold strict, if these families chose it.
+    later = [*bags("right", model(RIGHT, RIGHT)), *bags("wrong", model(RIGHT, RIGHT))]
+    without, rates = choose(FAMILIES, "by hand"), choose([*later, *FAMILIES], "by hand")
+    assert rates.thresholds == without.thresholds
+    assert rates.plants == without.plants == len(FAMILIES)
+    assert {k: of for k, of in rates.kinds.items() if k != "bags"} == without.kinds
+    assert rates.kinds["bags"].of("wrong").rate("yes").count == 31
+    assert rates.kinds["bags"].is_enough
+
+
+def test_a_kind_is_added_to_rates_of_which_nothing_else_changes():
+    rates = choose(FAMILIES, "by hand")
+    added = with_later_kinds(rates, [*FAMILIES, *bags("wrong", model(WRONG, WRONG))])
+    assert added == choose([*FAMILIES, *bags("wrong", model(WRONG, WRONG))], "by hand")
+    assert added.kinds["bags"].of("wrong").rate("no").count == 31
+    assert with_later_kinds(added, []) == added
+    assert with_later_kinds(rates, FAMILIES) == rates
 
 
 @pytest.mark.slow

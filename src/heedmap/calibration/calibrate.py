@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from heedmap.calibration.choice import choose, known, to_table
+from heedmap.calibration.choice import LATER, choose, kind_of, known, to_table, with_later_kinds
 from heedmap.calibration.families import plants
 from heedmap.calibration.measure import Measured, is_measured, measure
 from heedmap.calibration.page import page
@@ -68,15 +68,7 @@ def calibrate(
         }
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)
-        measured: list[Measured] = []
-        run_jobs(
-            cells,
-            partial(_measure, folders=folders, hosts=hosts),
-            lambda plant, numbers: measured.append(numbers),
-            folder=out,
-            is_finished=lambda plant: is_measured(plant, folders[plant.host]),
-            workers=workers,
-        )
+        measured = measured_plants(cells, out, folders, hosts, workers)
         admitted = known(measured)
         *leading, final = ["synthetic texts", *hosts]
         texts = f"{', '.join(leading)} and {final}" if leading else final
@@ -88,6 +80,59 @@ def calibrate(
     if not rates.decides:
         remark(f"{out / FILE}: {rates.plants} planted models are {TOO_FEW}")
     return rates
+
+
+def measured_plants(
+    cells: Sequence[Plant],
+    out: Path,
+    folders: Mapping[str, Path],
+    hosts: Mapping[str, Corpus],
+    workers: int | None = None,
+) -> list[Measured]:
+    """Return the numbers of plants in their order, each kept in the folder of its host; see `calibrate`."""
+    measured: list[Measured] = []
+    run_jobs(
+        cells,
+        partial(_measure, folders=folders, hosts=hosts),
+        lambda plant, numbers: measured.append(numbers),
+        folder=out,
+        is_finished=lambda plant: is_measured(plant, folders[plant.host]),
+        workers=workers,
+    )
+    return measured
+
+
+def calibrate_kinds(
+    out: str | Path,
+    rates: Rates,
+    *,
+    kinds: Sequence[str] = LATER,
+    seeds: int = SEEDS,
+    workers: int | None = None,
+    progress: bool = True,
+) -> tuple[Rates, list[Measured]]:
+    """Measure the plants of `LATER` kinds alone, and add them to the rates of a calibration.
+
+    Args:
+        out: the folder for the numbers of each plant; what is finished there is read.
+        rates: their thresholds are those that the plants are judged by; all other numbers stay.
+        kinds: of models.
+        seeds: as `calibrate`.
+        workers: see `run_jobs`.
+        progress: as `calibrate`.
+
+    Returns:
+        The rates with these kinds, and the numbers of the plants.
+    """
+    out = Path(out)
+    cells = [plant for plant in plants(seeds) if kind_of(plant) in kinds]
+    folder = out / NUMBERS / "drawn"
+    with working("calibrate", progress), writing(out):
+        Manifest(out).start()
+        folder.mkdir(parents=True, exist_ok=True)
+        measured = measured_plants(cells, out, {"": folder}, {}, workers)
+        Manifest(out).settle()
+    return with_later_kinds(rates, known(measured)), measured
 
 
 def _check_place(out: Path, data: str | None, seeds: int, count: int) -> None:

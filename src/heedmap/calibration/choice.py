@@ -1,6 +1,7 @@
 """Choose the thresholds on all families but one and count the answers about that one, for each in turn.
 
-What is chosen on all families is what an audit uses. The form of the rule is fixed (docs/verdict.md).
+What is chosen on all families is what an audit uses. The form of the rule is fixed (docs/verdict.md). Plants of
+`LATER` kinds have no part in the choice: their answers are by the thresholds that were chosen without them.
 """
 
 from collections import Counter
@@ -14,8 +15,10 @@ import pyarrow as pa
 from jaxtyping import Float
 from numpy.typing import NDArray
 
+from heedmap.calibration.bags import DECIDING
 from heedmap.calibration.families import Truth, families
 from heedmap.calibration.measure import Measured
+from heedmap.calibration.planted_bags import BY_HAND, ONE_HOT, PICTURES
 from heedmap.calibration.plants import Plant
 from heedmap.experiments.rates import ALL, RULES, Answers, OfFamily, OfKind, Rates
 from heedmap.experiments.rule import (
@@ -25,6 +28,7 @@ from heedmap.experiments.rule import (
     ClassNumbers,
     MapNumbers,
     Thresholds,
+    answer,
     answer_of,
     judge_class,
     map_numbers,
@@ -47,7 +51,12 @@ NEAR = 0.002  # costs that differ by no more are equal
 PLANT = "plant_"  # begins the columns of a plant's fields
 Judged = list[tuple[ClassNumbers, ClassAnswer]]
 
-TRANSFORMERS = ("bert", "transformer by hand")
+# Kinds of models by their encoders, where these are named otherwise.
+KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("bert", "transformer by hand"), "transformer"),
+    **dict.fromkeys((BY_HAND, ONE_HOT, PICTURES, *DECIDING), "bags"),
+}
+LATER = ("bags",)  # kinds that chose no threshold, and are not counted among all
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,12 @@ class Known:
     @property
     def kind(self) -> str:
         """The kind of model that it is of."""
-        return "transformer" if self.plant.encoder in TRANSFORMERS else self.plant.encoder
+        return kind_of(self.plant)
+
+
+def kind_of(plant: Plant) -> str:
+    """Return the kind of model of a plant, by which rates are counted."""
+    return KINDS.get(plant.encoder, plant.encoder)
 
 
 def known(measured: Sequence[Measured]) -> list[Known]:
@@ -112,30 +126,62 @@ def from_table(table: pa.Table) -> list[Known]:
 
 
 def choose(plants: Sequence[Known], name: str, data: str | None = None) -> Rates:
-    """Return the thresholds chosen on all families, and the answers about each by those chosen without it."""
+    """Return the thresholds chosen on all families, and the answers about each by those chosen without it.
+
+    The rates of kinds that are `LATER` are added to them.
+    """
+    choosing = [case for case in plants if case.kind not in LATER]
     grid = thresholds()
-    said = answers_about(plants, grid)
-    cost = costs(plants, said)
+    said = answers_about(choosing, grid)
+    cost = costs(choosing, said)
     by_kind: dict[str, dict[str, OfFamily]] = {ALL: {}}
-    for family in dict.fromkeys(case.plant.family for case in plants):
-        rest = [i for i, case in enumerate(plants) if case.plant.family != family]
-        family_answers = said[best(plants, cost, rest)]
-        of_family = [i for i, case in enumerate(plants) if case.plant.family == family]
-        for kind in (ALL, *dict.fromkeys(plants[i].kind for i in of_family)):
-            rows = [i for i in of_family if kind in (ALL, plants[i].kind)]
-            counts = Counter(family_answers[i] for i in rows)
+    for family in dict.fromkeys(case.plant.family for case in choosing):
+        rest = [i for i, case in enumerate(choosing) if case.plant.family != family]
+        family_answers = said[best(choosing, cost, rest)]
+        of_family = [i for i, case in enumerate(choosing) if case.plant.family == family]
+        for kind in (ALL, *dict.fromkeys(choosing[i].kind for i in of_family)):
+            rows = [i for i in of_family if kind in (ALL, choosing[i].kind)]
             by_kind.setdefault(kind, {})[family] = OfFamily(
-                truth=plants[rows[0]].truth,
-                answers=Answers(n=len(rows), counts={a: counts[a] for a in ANSWERS if counts[a]}),
+                truth=choosing[rows[0]].truth, answers=_counted([family_answers[i] for i in rows])
             )
-    return Rates(
+    rates = Rates(
         rules=RULES,
         data=data,
         name=name,
-        plants=len(plants),
-        thresholds=grid[best(plants, cost, range(len(plants)))],
+        plants=len(choosing),
+        thresholds=grid[best(choosing, cost, range(len(choosing)))],
         kinds={kind: OfKind(families=by_family) for kind, by_family in by_kind.items()},
     )
+    return with_later_kinds(rates, plants)
+
+
+def with_later_kinds(rates: Rates, plants: Sequence[Known]) -> Rates:
+    """Return rates with those of the `LATER` kinds among some plants, by the thresholds of the rates.
+
+    Nothing else of them changes. The rates of a kind that is there already are replaced.
+    """
+    kinds = dict(rates.kinds)
+    for kind in LATER:
+        by_family: dict[str, list[Known]] = {}
+        for case in plants:
+            if case.kind == kind:
+                by_family.setdefault(case.plant.family, []).append(case)
+        if by_family:
+            kinds[kind] = OfKind(
+                families={
+                    family: OfFamily(
+                        truth=cases[0].truth,
+                        answers=_counted([answer(x.numbers, rates.thresholds) for x in cases]),
+                    )
+                    for family, cases in by_family.items()
+                }
+            )
+    return rates.model_copy(update={"kinds": kinds})
+
+
+def _counted(said: Sequence[Answer]) -> Answers:
+    counts = Counter(said)
+    return Answers(n=len(said), counts={a: counts[a] for a in ANSWERS if counts[a]})
 
 
 def answers_about(plants: Sequence[Known], grid: Sequence[Thresholds]) -> list[list[Answer]]:

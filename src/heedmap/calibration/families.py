@@ -39,6 +39,7 @@ MODULES: tuple[str, ...] = (
     "pairs",
     "hierarchical",
     "corpora",
+    "bags",
 )
 
 # What a model's ease may depend on is drawn for each plant, independently.

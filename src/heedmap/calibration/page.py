@@ -1,10 +1,10 @@
 """The page of a calibration in Markdown: what is planted, why its truth holds, and how often the rule errs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from heedmap.calibration.choice import GRID, columns_of, thresholds
+from heedmap.calibration.choice import GRID, LATER, columns_of, kind_of, thresholds
 from heedmap.calibration.families import families
 from heedmap.calibration.measure import OTHER_MAPS, Measured
 from heedmap.experiments.rates import ALL, OfKind, Rates
@@ -19,6 +19,9 @@ TRUTHS = {
     "open": "it cannot be told, even in principle",
 }
 
+COUNTS_HEADING = "## How often the rule is wrong"
+LATER_HEADING = "## Counted on its own: "
+
 
 def families_text() -> str:
     """Return the table of the families. It depends on nothing that was measured."""
@@ -32,8 +35,8 @@ def families_text() -> str:
             "construction, made for several kinds of model and with a drawn difficulty: number of classes",
             "(2, 3, 5 or 20), margin, sharpness, deciding words, noise, length and number of texts. This",
             "table does not depend on anything that was measured. Trained models of texts of sentences",
-            "and of corpora also learn from texts without a cue, whose labels are drawn (a fifth of the",
-            "training texts), so that no class is what the model says anyway.",
+            "and of corpora, and of bags drawn for them, also learn from texts without a cue, whose labels",
+            "are drawn (a fifth of the training texts), so that no class is what the model says anyway.",
             "",
             *(f"* **{truth}**: {words}." for truth, words in TRUTHS.items()),
             "",
@@ -57,49 +60,27 @@ def families_text() -> str:
 
 def page(rates: Rates, measured: Sequence[Measured]) -> str:
     """Return the whole page."""
-    admitted = [plant for plant in measured if plant.admitted]
+    choosing = [plant for plant in measured if kind_of(plant.plant) not in LATER]
+    admitted = [plant for plant in choosing if plant.admitted]
     overall = rates.kinds[ALL]
     return "\n".join(
         [
             families_text(),
-            "## How often the rule is wrong",
+            COUNTS_HEADING,
             "",
             f"Written by `heedmap calibrate` (version {rates.rules} of the rule; planted on {rates.name}). Of",
-            f"{len(measured)} plants {len(admitted)} were admitted: the others did not become what they",
+            f"{len(choosing)} plants {len(admitted)} were admitted: the others did not become what they",
             "should be. The checks use nothing of what the rule measures, but for two: the families in",
             "which words or weights matter alone are admitted by shuffled weights, and evidence",
             "everywhere by what the first third of a text says. The answers about each family are by",
             "thresholds that were chosen on all other families. Shares have Clopper and Pearson's",
             "intervals (95 %).",
             "",
-            *_table(
-                (
-                    "kind of model",
-                    "right",
-                    "yes",
-                    "no",
-                    "wrong",
-                    "yes",
-                    "no",
-                    "worst family of wrong maps",
-                ),
-                (_of_kind(kind, counts) for kind, counts in rates.kinds.items()),
-            ),
+            *_kinds({kind: of for kind, of in rates.kinds.items() if kind not in LATER}),
             "",
             "## Answers by family",
             "",
-            *_table(
-                ("family", "truth", "n", *ANSWERS),
-                (
-                    (
-                        name,
-                        family.truth,
-                        str(family.answers.n),
-                        *(str(family.answers.counts.get(a, 0)) for a in ANSWERS),
-                    )
-                    for name, family in overall.families.items()
-                ),
-            ),
+            *_families(overall),
             "",
             "## Thresholds",
             "",
@@ -123,7 +104,56 @@ def page(rates: Rates, measured: Sequence[Measured]) -> str:
             "",
             *_table(("beside", "models", "texts"), _preferred(admitted)),
             "",
+            *later_kinds(rates, measured),
         ]
+    )
+
+
+def later_kinds(rates: Rates, measured: Sequence[Measured]) -> list[str]:
+    """Return the lines of the page on each `LATER` kind that was planted."""
+    lines = []
+    for kind in LATER:
+        of_kind = [plant for plant in measured if kind_of(plant.plant) == kind]
+        if of_kind and kind in rates.kinds:
+            admitted = sum(plant.admitted for plant in of_kind)
+            lines += [
+                f"{LATER_HEADING}{kind}",
+                "",
+                f"Of {len(of_kind)} plants {admitted} were admitted. The answers",
+                "are by the thresholds above, in whose choice these families had no part.",
+                "",
+                *_kinds({kind: rates.kinds[kind]}),
+                "",
+                *_families(rates.kinds[kind]),
+                "",
+            ]
+    return lines
+
+
+def with_later_kinds_on(text: str, rates: Rates, measured: Sequence[Measured]) -> str:
+    """Return a page with its list of families as it is now, and the lines on the `LATER` kinds made again."""
+    counts = text[text.index(COUNTS_HEADING) :].partition(LATER_HEADING)[0].rstrip()
+    return "\n".join([families_text(), counts, "", *later_kinds(rates, measured)])
+
+
+def _kinds(kinds: Mapping[str, OfKind]) -> list[str]:
+    heads = ("kind of model", "right", "yes", "no", "wrong", "yes", "no")
+    rows = (_of_kind(kind, counts) for kind, counts in kinds.items())
+    return _table((*heads, "worst family of wrong maps"), rows)
+
+
+def _families(of_kind: OfKind) -> list[str]:
+    return _table(
+        ("family", "truth", "n", *ANSWERS),
+        (
+            (
+                name,
+                family.truth,
+                str(family.answers.n),
+                *(str(family.answers.counts.get(a, 0)) for a in ANSWERS),
+            )
+            for name, family in of_kind.families.items()
+        ),
     )
 
 

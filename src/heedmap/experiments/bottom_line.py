@@ -15,11 +15,17 @@ from heedmap.experiments.needs import untold
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions.instances import is_doubtful, is_of_one_class, is_unlabelled
 from heedmap.experiments.questions.trainings import told_of_trainings
-from heedmap.experiments.rates import LEAST, Answers, OfKind, Rates
+from heedmap.experiments.rates import LEAST, PLANTED_ON, Answers, OfKind, Rates
 from heedmap.experiments.reasons import because, by_class, measured, what_to_do
 from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
 from heedmap.nouns import BAGS, TEXTS, Nouns
-from heedmap.settings import ArraysSettings, AuditSettings, PoolingSettings, TransformerSettings
+from heedmap.settings import (
+    ArraysSettings,
+    AuditSettings,
+    ModelSettings,
+    PoolingSettings,
+    TransformerSettings,
+)
 from heedmap.terminal.html import escaped
 
 LEVELS: dict[Answer, Level] = {
@@ -36,6 +42,7 @@ BEGINS: dict[Answer, str] = {
     "no": "No, this map should not be shown as what the model's answer rests on",
     "cannot tell": "This audit cannot tell whether this map shows what the model's answer rests on",
 }
+BY_ITSELF = ("mlp", "average", "none")  # encoders that read each item by itself
 ONE_TRAINING = "This holds for this training; other seeds were not tried."
 NO_RATES = (  # how sure the answer about a variant is
     "not known: the rule was tried on models that were trained to predict and nothing else, and on none like "
@@ -222,10 +229,10 @@ def kind_of(audit: AuditResult) -> str:
     pairs = {"query", "second"} & {*audit.tables["instances"].column_names}
     if isinstance(model, TransformerSettings):
         return _kind_of_transformer(audit, model, pairs=bool(pairs))
-    if isinstance(model, ArraysSettings):
-        return "arrays"
-    if isinstance(model, PoolingSettings) or audit.settings.nouns == BAGS:
-        return "bags"
+    if isinstance(model, ArraysSettings | PoolingSettings):
+        return "arrays" if isinstance(model, ArraysSettings) else "module for bags"
+    if audit.settings.nouns == BAGS:
+        return _kind_for_bags(model)
     if pairs:
         return "pair"
     return "hierarchical" if audit.settings.data.tokenizer == "sentences" else model.encoder
@@ -239,6 +246,13 @@ def _kind_of_transformer(audit: AuditResult, model: TransformerSettings, *, pair
         return "masked language model" if of_masks else "transformer of token classes"
     of = " that gives a number" if len(audit.classes) == 1 else " of pairs" if pairs else ""
     return f"transformer{of}"
+
+
+def _kind_for_bags(model: ModelSettings) -> str:
+    """Return the kind of a model of bags; planted were those of one map that read each item by itself."""
+    if model.maps == "per-class":
+        return "bags, a map for each class"
+    return "bags" if model.encoder in BY_ITSELF else "bags, items in context"
 
 
 def told_of(rates: Rates, kind: str, said: Answer) -> str:
@@ -261,8 +275,9 @@ def told_of(rates: Rates, kind: str, said: Answer) -> str:
         if family is None
         else (f"; worst kind of wrong map: {family[0]} (yes to {family[1].count} of {family[1].n})")
     )
+    planted_on = PLANTED_ON.get(kind, rates.name)
     return (
-        f"it was tried on models of this kind ({kind}, {rates.name}) that were built to have a known answer. "
+        f"it was tried on models of this kind ({kind}, {planted_on}) that were built to have a known answer. "
         f"On {wrong.n} wrong maps it {_said('yes', wrong)}, on {right.n} right ones it {_said('yes', right)} "
         f"and {_said('no', right)}{worst}.{_with_this_answer(kind_rates, said)}"
     )

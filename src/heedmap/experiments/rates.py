@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +21,8 @@ RULES = 4  # version of the rule; rates of another one are of other answers
 FILE = "rates.json"
 LEAST = 30  # right and wrong plants of a kind of model, for rates that are printed
 ALL = "all"  # kinds of model together
+# What kinds were planted on, where it is not the texts of the calibration.
+PLANTED_ON: Mapping[str, str] = {"bags": "bags of digits"}
 
 TOO_FEW = "too few to choose thresholds: calibrate with more --seeds"
 
