@@ -18,7 +18,7 @@ from heedmap.experiments.questions.trainings import told_of_trainings
 from heedmap.experiments.rates import LEAST, Answers, OfKind, Rates
 from heedmap.experiments.reasons import because, by_class, measured, what_to_do
 from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
-from heedmap.nouns import BAGS, TEXTS, Nouns
+from heedmap.nouns import BAGS, PICTURES, TEXTS, Nouns
 from heedmap.settings import ArraysSettings, AuditSettings, PoolingSettings, TransformerSettings
 from heedmap.terminal.html import escaped
 
@@ -207,6 +207,8 @@ def kind_of(audit: AuditResult) -> str:
     model = audit.settings.model
     pairs = {"query", "second"} & {*audit.tables["instances"].column_names}
     if isinstance(model, TransformerSettings):
+        if audit.settings.nouns == PICTURES:
+            return "pictures"
         if model.output is not None:
             return "transformer of several labels"
         return "transformer of pairs" if pairs else "transformer"

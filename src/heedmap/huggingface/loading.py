@@ -170,6 +170,49 @@ def load_for_training(
     return model.train(), tokenizer
 
 
+def load_trained(
+    source: object, dtype: str, device: str | None, auto: Any, kind: str
+) -> tuple[PreTrainedModel, Place]:
+    """Load a trained model by one of transformers' classes `auto`, frozen and in eval mode, and where it lies.
+
+    Raises:
+        InputError: as `load_classifier`, with `kind` for what was expected; an adapter.
+    """
+    if dtype not in DTYPES:
+        raise InputError(f"expected a dtype of {', '.join(DTYPES)}; got {dtype!r}")
+    if device is not None:
+        device_named(device)
+    place = _locate(source)
+    config = _configuration(place, auto)
+    check_class_numbers(place)
+    with torch.random.fork_rng(devices=[]):
+        model, info = _weights(place, config, dtype, auto)
+    _check_body(place, model, info)
+    _check_shapes(place, model, info["mismatched_keys"])
+    if missing := sorted(info["missing_keys"]):
+        raise InputError(
+            f"expected a trained {kind} in {place.what}; {_some(missing)} of {type(model).__name__} "
+            f"{'is' if len(missing) == 1 else 'are'} not in the checkpoint; train it first"
+        )
+    _check_classes(place, model.config)
+    return placed(frozen(model), device), place
+
+
+def written_config(source: object) -> dict[str, Any]:
+    """Return a model's config.json as it is written; empty of an adapter, which has none.
+
+    Raises:
+        InputError: no such folder or name, or no model in it.
+    """
+    place = _locate(source)
+    try:
+        return config_of(place)
+    except InputError:
+        raise
+    except OSError as error:  # the Hub cannot be reached
+        raise no_config(place, error) from error
+
+
 def frozen(model: PreTrainedModel) -> PreTrainedModel:
     """Put the model in eval mode, turn off its gradients, and return it."""
     nn.Module.eval(model)
@@ -202,7 +245,9 @@ def _written(place: Place, adapter: Adapter | None) -> dict[str, Any]:
     return config_of(place) | ({} if adapter is None else adapter.outputs())
 
 
-def _configuration(place: Place) -> PreTrainedConfig:
+def _configuration(
+    place: Place, auto: Any = AutoModelForSequenceClassification
+) -> PreTrainedConfig:
     with quiet():
         try:
             check_config(place)
@@ -213,7 +258,7 @@ def _configuration(place: Place) -> PreTrainedConfig:
             raise
         except Exception as error:  # the file is bad, or cannot be reached
             raise no_config(place, error) from error
-    if type(config) not in AutoModelForSequenceClassification._model_mapping:
+    if type(config) not in auto._model_mapping:
         raise InputError(
             f"expected a text classifier in {place.what}; transformers has no sequence classification "
             f"for the architecture {config.model_type}; choose another model"
@@ -248,11 +293,14 @@ def _is_path(name: str) -> bool:
 
 
 def _weights(
-    place: Place, config: PreTrainedConfig, dtype: str
+    place: Place,
+    config: PreTrainedConfig,
+    dtype: str,
+    auto: Any = AutoModelForSequenceClassification,
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     with quiet():
         load = partial(
-            AutoModelForSequenceClassification.from_pretrained,
+            auto.from_pretrained,
             place.source,
             config=config,
             dtype=getattr(torch, dtype),

@@ -21,12 +21,14 @@ from heedmap.huggingface.embedding import embedded_as, look_up
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.maps import Maps, layer_facts
+from heedmap.huggingface.measuring import Drift
 from heedmap.huggingface.model_adapter import Inputs, ModelAdapter, attach
 from heedmap.huggingface.padding import declare_in_batches, padding_token
 from heedmap.huggingface.pair_truncation import truncated_pair
 from heedmap.huggingface.prefixes import PrefixReader, prefix_reader
 from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
+from heedmap.huggingface.verification import drift
 from heedmap.huggingface.views import View, on_words
 from heedmap.importance.words import sum_by_word
 from heedmap.models.layered import Map
@@ -61,6 +63,7 @@ class TransformerClassifier:
     """
 
     capabilities = READS
+    samples: Sequence[Text] = SAMPLE_WORDS  # of several lengths, by which the model is tried
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class TransformerClassifier:
         model.config.use_cache = False
         declare_in_batches(model)
         self.padding = padding_token(model)
-        sample = self.inputs(self.batch(SAMPLE_WORDS, range(len(SAMPLE_WORDS))))
+        sample = self.inputs(self.batch(self.samples, range(len(self.samples))))
         self.adapter: ModelAdapter = attach(model, sample)
         if self.adapter.kind == "reading":
             raise InputError(
@@ -105,6 +108,11 @@ class TransformerClassifier:
             )
         names = dict.fromkeys(str(token) for token in tokenizer.all_special_tokens)
         self.kinds = ["words", "punctuation", *names]
+
+    @property
+    def architecture(self) -> str:
+        """Return the name of the model's class in transformers."""
+        return type(self.model).__name__
 
     @property
     def precision(self) -> torch.dtype:
@@ -321,6 +329,10 @@ class TransformerClassifier:
         assert isinstance(batch, SubwordBatch)
         return layer_facts(self._maps, batch, self.kinds)
 
+    def drift(self) -> Drift:
+        """Compare eager attention with the model's default (see `heedmap.huggingface.verification.drift`)."""
+        return drift(self.model, self.tokenizer)
+
     def _view(self, trace: Trace) -> View:
         state = trace.state
         assert isinstance(state, _State)
@@ -358,7 +370,7 @@ class TransformerClassifier:
         """Return output projections by layer; empty if the values are unknown or any is not found."""
         if self.adapter.kind != "interface":
             return {}
-        sample = self.inputs(self.batch(SAMPLE_WORDS[1:2], [0]))
+        sample = self.inputs(self.batch(self.samples[1:2], [0]))
         return projections_of(self.model, self.layout.layers, sample)
 
 

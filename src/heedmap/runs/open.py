@@ -113,6 +113,7 @@ def open_model(
     from heedmap.huggingface import opening
     from heedmap.huggingface.from_memory import open_loaded
     from heedmap.huggingface.loading import outputs_of
+    from heedmap.huggingface.picture_loading import reads_pictures
 
     if isinstance(data, Corpus):
         raise InputError(
@@ -140,16 +141,22 @@ def open_model(
         loaded = open_loaded(source, model_options, device, pairs=pairs)
         if loaded is None:
             path_settings = TransformerSettings.of(source=name_of(source, MODEL), **model_options)
-            # The texts come first: what is wrong with them is said before any weights are loaded.
-            outputs, _ = outputs_of(
-                path_settings.source, path_settings.output, path_settings.threshold
-            )
-            texts = load_corpus(data_settings, outputs, in_memory)
-            loaded = opening.open_classifier(path_settings, device=device, pairs=texts.pairs)
+            texts = None
+            if not reads_pictures(path_settings.source):  # whose patches the model's own files tell
+                # The texts come first: what is wrong with them is said before any weights are loaded.
+                outputs, _ = outputs_of(
+                    path_settings.source, path_settings.output, path_settings.threshold
+                )
+                texts = load_corpus(data_settings, outputs, in_memory)
+            pairs = texts is not None and texts.pairs
+            loaded = opening.open_classifier(path_settings, device=device, pairs=pairs)
         else:
             texts = load_corpus(data_settings, loaded[0].classes, in_memory)
         model, model_settings = loaded
-        corpus = opening.fitted(model, texts)
+        if texts is None:
+            corpus = opening.corpus_for(model, data_settings, in_memory)
+        else:
+            corpus = opening.fitted(model, texts)
         run_settings = RunSettings(
             fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings
         )
