@@ -20,7 +20,10 @@ def gives_labels(model: str) -> bool:
         InputError: there is no such model.
     """
     from heedmap.huggingface.loading import labels_of
+    from heedmap.huggingface.picture_loading import reads_pictures
 
+    if reads_pictures(model):
+        return False
     return labels_of(model) is not None
 
 

@@ -19,17 +19,26 @@ from heedmap.settings import DataSettings
 STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")
 BIOGRAPHIES = {"biographies-gender": "gender", "biographies-occupation": "occupation"}
 EMBEDDED_BAGS = ("digit-bags", *RULES)
-EMBEDDED = ("reviews", "reviews-stars", *BIOGRAPHIES, *STORIES, *EMBEDDED_BAGS)
+EMBEDDED_PICTURES = ("digit-pictures",)
+EMBEDDED = (
+    "reviews", "reviews-stars", *BIOGRAPHIES, *STORIES, *EMBEDDED_BAGS, *EMBEDDED_PICTURES,
+)  # fmt: skip
 
 
 def embedded_texts(settings: DataSettings) -> LabelledTexts:
     """Return the texts or bags of an embedded corpus.
 
     Raises:
-        InputError: options of files, or for a transformer what is no single text.
+        InputError: options of files, or for a transformer what is no single text; pictures, which a model cuts
+            into patches (see `heedmap.huggingface.picture_classifier`).
     """
     refuse_columns(settings, f"the embedded corpus {settings.source}")
     refuse_dialect(settings.source, **dialect_of(settings))
+    if settings.source in EMBEDDED_PICTURES:
+        raise InputError(
+            f"{settings.source}: expected a classifier of pictures with them: give it as --model (ViT, DeiT or "
+            "DINOv2)"
+        )
     if settings.source not in EMBEDDED_BAGS:
         return LabelledTexts(_embedded(settings))
     if settings.raw:

@@ -22,7 +22,7 @@ from heedmap.data.tokens import pieces, spaced
 from heedmap.errors import InputError
 from heedmap.files.memory import return_freed_memory
 from heedmap.keywords import split, takes
-from heedmap.nouns import ASKED_WORDS, BAGS, PAIRS
+from heedmap.nouns import ASKED_WORDS, PAIRS
 from heedmap.settings import TOKENS, DataSettings
 from heedmap.terminal.progress import working
 
@@ -110,17 +110,17 @@ def corpus_of(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[st
     """Make the corpus of labelled texts that were read as the settings say (see `load_corpus`)."""
     if texts.vectors is not None and settings.tokenizer != "words":
         raise InputError(
-            f"--tokenizer {settings.tokenizer}: an option of texts, got bags, whose items are not split; leave "
-            "out"
+            f"--tokenizer {settings.tokenizer}: an option of texts, got {texts.nouns.instances}, whose "
+            f"{texts.nouns.items} are not split; leave out"
         )
     if settings.asks is not None:
         texts, outputs = for_outputs(texts, settings, outputs)
     elif settings.dataset is None or settings.source in EMBEDDED:
         texts = _without_missing(texts, settings.classes or outputs, settings.amounts)
     both = {"nouns": PAIRS} if settings.side == "both" else {}
-    bags = {} if texts.vectors is None else {"nouns": BAGS}
+    items = {} if texts.vectors is None else {"nouns": texts.nouns}
     asked = {"nouns": ASKED_WORDS} if settings.asks == "words" else {}
-    settings = settings.model_copy(update={**texts.columns, **both, **bags, **asked})
+    settings = settings.model_copy(update={**texts.columns, **both, **items, **asked})
     if settings.training:
         return to_train(texts, settings)
     return to_audit(texts, settings, outputs)

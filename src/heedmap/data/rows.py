@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from heedmap.data.item_vectors import ItemVectors
 from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import cut
+from heedmap.nouns import BAGS, Nouns
 from heedmap.settings import DataSettings
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
@@ -51,7 +52,7 @@ class LabelledTexts:
     """Rows by split, with counts of what was left out by its reason, and notes on how they were read.
 
     `columns` are the names of the columns that were read, by the names of their settings, where all tables have
-    the same. `vectors` are those of the items, where the texts are bags.
+    the same. `vectors` are those of the items, where the texts are bags or pictures; `nouns` says which.
     """
 
     parts: Parts
@@ -59,6 +60,7 @@ class LabelledTexts:
     notes: Sequence[str] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     vectors: ItemVectors | None = None
+    nouns: Nouns = BAGS
 
 
 @dataclass(frozen=True)

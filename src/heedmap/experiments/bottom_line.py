@@ -18,7 +18,7 @@ from heedmap.experiments.questions.trainings import told_of_trainings
 from heedmap.experiments.rates import LEAST, PLANTED_ON, Answers, OfKind, Rates
 from heedmap.experiments.reasons import because, by_class, measured, what_to_do
 from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
-from heedmap.nouns import BAGS, TEXTS, Nouns
+from heedmap.nouns import BAGS, PICTURES, TEXTS, Nouns
 from heedmap.settings import (
     ArraysSettings,
     AuditSettings,
@@ -239,6 +239,8 @@ def kind_of(audit: AuditResult) -> str:
 
 
 def _kind_of_transformer(audit: AuditResult, model: TransformerSettings, *, pairs: bool) -> str:
+    if audit.settings.nouns == PICTURES:
+        return "pictures"
     if model.output is not None:
         return "transformer of several labels"
     if audit.settings.data.asks is not None:

@@ -86,7 +86,7 @@ def load_classifier(
     trained = frozenset[str]() if adapter is None else adapter.whole_weights
     # A head that the adapter brings is drawn first where the base model has none.
     with base_of(adapter), torch.random.fork_rng(devices=[]):
-        model, info = _weights(place, config, dtype, task)
+        model, info = _weights(place, config, dtype, task.auto_class)
         _check_body(place, model, info)
         mismatched = [
             mismatch for mismatch in info["mismatched_keys"] if mismatch[0] not in trained
@@ -191,11 +191,54 @@ def load_for_training(
     config.id2label = dict(enumerate(classes))
     config.label2id = {name: index for index, name in enumerate(classes)}
     config.problem_type = "single_label_classification"
-    model, info = _weights(place, config, "float32", Task.TEXTS)
+    model, info = _weights(place, config, "float32", Task.TEXTS.auto_class)
     _check_body(place, model, info)
     tokenizer = tokenizer_at(place)
     agree_on_padding(place, model, tokenizer)
     return model.train(), tokenizer
+
+
+def load_trained(
+    source: object, dtype: str, device: str | None, auto: Any, kind: str
+) -> tuple[PreTrainedModel, Place]:
+    """Load a trained model by one of transformers' classes `auto`, frozen and in eval mode, and where it lies.
+
+    Raises:
+        InputError: as `load_classifier`, with `kind` for what was expected; an adapter.
+    """
+    if dtype not in DTYPES:
+        raise InputError(f"expected a dtype of {', '.join(DTYPES)}; got {dtype!r}")
+    if device is not None:
+        device_named(device)
+    place = _locate(source)
+    config = _configuration(place, auto)
+    check_class_numbers(place)
+    with torch.random.fork_rng(devices=[]):
+        model, info = _weights(place, config, dtype, auto)
+    _check_body(place, model, info)
+    _check_shapes(place, model, info["mismatched_keys"])
+    if missing := sorted(info["missing_keys"]):
+        raise InputError(
+            f"expected a trained {kind} in {place.what}; {_some(missing)} of {type(model).__name__} "
+            f"{'is' if len(missing) == 1 else 'are'} not in the checkpoint; train it first"
+        )
+    _check_classes(place, model.config)
+    return placed(frozen(model), device), place
+
+
+def written_config(source: object) -> dict[str, Any]:
+    """Return a model's config.json as it is written; empty of an adapter, which has none.
+
+    Raises:
+        InputError: no such folder or name, or no model in it.
+    """
+    place = _locate(source)
+    try:
+        return config_of(place)
+    except InputError:
+        raise
+    except OSError as error:  # the Hub cannot be reached
+        raise no_config(place, error) from error
 
 
 def frozen(model: PreTrainedModel) -> PreTrainedModel:
@@ -235,7 +278,7 @@ def _written(place: Place, adapter: Adapter | None) -> dict[str, Any]:
     return config_of(place) | ({} if adapter is None else adapter.outputs())
 
 
-def _configuration(place: Place) -> PreTrainedConfig:
+def _configuration(place: Place, auto: Any = None) -> PreTrainedConfig:
     with quiet():
         try:
             check_config(place)
@@ -247,7 +290,8 @@ def _configuration(place: Place) -> PreTrainedConfig:
         except Exception as error:  # the file is bad, or cannot be reached
             raise no_config(place, error) from error
     task = task_of(config_of(place))
-    if not any(type(config) in kind.auto_class._model_mapping for kind in {Task.TEXTS, task}):
+    known = {Task.TEXTS.auto_class, task.auto_class} if auto is None else {auto}
+    if not any(type(config) in kind._model_mapping for kind in known):
         raise InputError(
             f"expected a text classifier in {place.what}; transformers has no sequence classification "
             f"for the architecture {config.model_type}; choose another model"
@@ -282,11 +326,11 @@ def _is_path(name: str) -> bool:
 
 
 def _weights(
-    place: Place, config: PreTrainedConfig, dtype: str, task: Task
+    place: Place, config: PreTrainedConfig, dtype: str, auto: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     with quiet():
         load = partial(
-            task.auto_class.from_pretrained,
+            auto.from_pretrained,
             place.source,
             config=config,
             dtype=getattr(torch, dtype),

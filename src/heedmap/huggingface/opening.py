@@ -28,10 +28,12 @@ from heedmap.huggingface.one_output import answer_with_two
 from heedmap.huggingface.output_texts import predicted_texts
 from heedmap.huggingface.pair_models import sign_of_pairs
 from heedmap.huggingface.peft_merging import merge_of
+from heedmap.huggingface.picture_classifier import PictureClassifier, open_pictures
+from heedmap.huggingface.picture_loading import reads_pictures
 from heedmap.huggingface.targets import answer_at_targets
 from heedmap.huggingface.tasks import Task, task_of_model
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.huggingface.verification import drift, verify
+from heedmap.huggingface.verification import verify
 from heedmap.models.trace import Model
 from heedmap.settings import DataSettings, TransformerSettings
 from heedmap.terminal.output import remark, some_of
@@ -54,6 +56,10 @@ def open_classifier(
         InputError: it cannot be loaded, or fails the verification.
     """
     place = folder or settings.source
+    if reads_pictures(place):
+        pictures = open_pictures(settings, place, device)
+        pictures.settings = settings.model_copy(update={"weights": fingerprint(pictures.model)})
+        return pictures, pictures.settings
     names, output = outputs_of(place, settings.output, settings.threshold, settings.unit)
     model, tokenizer = load_classifier(place, settings.dtype, device)
     task = task_of_model(model)
@@ -109,6 +115,13 @@ def corpus_for(
     Raises:
         InputError: labels that are not the model's classes, or what `load_corpus` raises.
     """
+    if isinstance(model, PictureClassifier):
+        if in_memory is not None:
+            raise InputError(
+                f"{in_memory.name}: expected a folder of pictures, in a folder for each class: the model reads "
+                "pictures"
+            )
+        return fitted(model, model.read_corpus(settings))
     return fitted(model, load_corpus(settings, model.classes, in_memory))
 
 
@@ -243,7 +256,7 @@ def facts(model: TransformerClassifier) -> dict[str, object]:
         "effective": f"|effective attention|, {whose},",
     }
     return {
-        "architecture": type(model.model).__name__,
+        "architecture": model.architecture,
         **({} if (merge := merge_of(model.model)) is None else {"adapter": str(merge)}),
         "entered": model.adapter.kind,
         "device": str(model.model.device),
@@ -280,7 +293,7 @@ def notes(model: TransformerClassifier, *, pairs: bool = False) -> dict[str, obj
 
 def _drift(model: TransformerClassifier) -> dict[str, object]:
     """Round to two digits, since the others depend on the order of sums; None if nothing was compared."""
-    measured = drift(model.model, model.tokenizer)
+    measured = model.drift()
     numbers = {"logits": measured.logits, "tvd": measured.tvd}
     rounded = {
         name: float(f"{x:.1e}") if x is not None and math.isfinite(x) else None

@@ -21,6 +21,7 @@ from heedmap.huggingface.embedding import embedded_as, look_up
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.maps import Maps, layer_facts
+from heedmap.huggingface.measuring import Drift
 from heedmap.huggingface.model_adapter import Inputs, ModelAdapter, attach
 from heedmap.huggingface.padding import declare_in_batches, padding_token
 from heedmap.huggingface.pair_truncation import truncated_pair
@@ -29,6 +30,7 @@ from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
 from heedmap.huggingface.targets import as_read, is_one_entry, mask_of
 from heedmap.huggingface.tasks import Task, task_of_model
+from heedmap.huggingface.verification import drift
 from heedmap.huggingface.views import View, on_words
 from heedmap.importance.words import sum_by_word
 from heedmap.models.layered import Map
@@ -64,6 +66,7 @@ class TransformerClassifier:
     """
 
     capabilities = READS
+    samples: Sequence[Text] = SAMPLE_WORDS  # of several lengths, by which the model is tried
 
     def __init__(
         self,
@@ -82,7 +85,9 @@ class TransformerClassifier:
         declare_in_batches(model)
         self.padding = padding_token(model)
         self.task = task_of_model(model)
-        sample = self.inputs(self.batch(self._sample(), range(len(SAMPLE_WORDS))))
+        if self.task.is_asked_of_words:
+            self.samples = self._asked_samples()
+        sample = self.inputs(self.batch(self.samples, range(len(self.samples))))
         self.adapter: ModelAdapter = attach(model, sample)
         if self.adapter.kind == "reading":
             raise InputError(
@@ -112,15 +117,18 @@ class TransformerClassifier:
         names = dict.fromkeys(str(token) for token in tokenizer.all_special_tokens)
         self.kinds = ["words", "punctuation", *names]
 
-    def _sample(self) -> Sequence[Text]:
-        """Return the sample texts; with a word that is asked about, in the middle, last or first, of each."""
-        if not self.task.is_asked_of_words:
-            return SAMPLE_WORDS
+    def _asked_samples(self) -> Sequence[Text]:
+        """Return the sample texts with a word that is asked about: in the middle, last, and first."""
         choices = _two_words(self.tokenizer) if self.task is Task.MASKS else None
         places = (4, 3, 0)
         return [
             Asked(text, place, choices) for text, place in zip(SAMPLE_WORDS, places, strict=True)
         ]
+
+    @property
+    def architecture(self) -> str:
+        """Return the name of the model's class in transformers."""
+        return type(self.model).__name__
 
     @property
     def precision(self) -> torch.dtype:
@@ -340,6 +348,10 @@ class TransformerClassifier:
         assert isinstance(batch, SubwordBatch)
         return layer_facts(self._maps, batch, self.kinds)
 
+    def drift(self) -> Drift:
+        """Compare eager attention with the model's default (see `heedmap.huggingface.verification.drift`)."""
+        return drift(self.model, self.tokenizer)
+
     def _view(self, trace: Trace) -> View:
         state = trace.state
         assert isinstance(state, _State)
@@ -377,7 +389,7 @@ class TransformerClassifier:
         """Return output projections by layer; empty if the values are unknown or any is not found."""
         if self.adapter.kind != "interface":
             return {}
-        sample = self.inputs(self.batch(self._sample()[1:2], [0]))
+        sample = self.inputs(self.batch(self.samples[1:2], [0]))
         return projections_of(self.model, self.layout.layers, sample)
 
 

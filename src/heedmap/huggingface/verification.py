@@ -160,10 +160,15 @@ def _as_unmerged(model: PreTrainedModel) -> list[Check]:
     return [_at_most("merged as unmerged", "as loaded", merge.gap, merge.limit, compared)]
 
 
-@torch.no_grad()
 def drift(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Drift:
     """Measure the verification's last two numbers alone, in two passes; the model is left unchanged."""
-    inputs, was_attached = _sentences(model, tokenizer), is_attached(model)
+    return drift_on(model, _sentences(model, tokenizer))
+
+
+@torch.no_grad()
+def drift_on(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Drift:
+    """Do as `drift`, on ready tensors."""
+    was_attached = is_attached(model)
     detach(model)
     with quiet(), evaluating(model):
         try:

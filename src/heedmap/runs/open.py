@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedmap.data.corpus import Corpus
-from heedmap.data.in_memory import Source, Values, source_of
+from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.item_vocabulary import ItemVocabulary
 from heedmap.data.load import load_corpus
 from heedmap.errors import InputError
@@ -116,7 +116,6 @@ def open_model(
     """
     from heedmap.huggingface import opening
     from heedmap.huggingface.from_memory import open_loaded
-    from heedmap.huggingface.loading import outputs_of, task_at
     from heedmap.huggingface.tasks import asking
 
     if isinstance(data, Corpus):
@@ -146,23 +145,18 @@ def open_model(
         if loaded is None:
             path_settings = TransformerSettings.of(source=name_of(source, MODEL), **model_options)
             # The texts come first: what is wrong with them is said before any weights are loaded.
-            outputs, _ = outputs_of(
-                path_settings.source,
-                path_settings.output,
-                path_settings.threshold,
-                path_settings.unit,
-            )
-            data_settings = _read_amounts(
-                asking(data_settings, task_at(path_settings.source)), outputs
-            )
-            texts = load_corpus(data_settings, outputs, in_memory)
-            loaded = opening.open_classifier(path_settings, device=device, pairs=texts.pairs)
+            texts = _texts_of(path_settings, data_settings, in_memory)
+            pairs = texts is not None and texts.pairs
+            loaded = opening.open_classifier(path_settings, device=device, pairs=pairs)
         else:
             data_settings = asking(data_settings, loaded[0].task)
             data_settings = _read_amounts(data_settings, loaded[0].classes)
             texts = load_corpus(data_settings, loaded[0].classes, in_memory)
         model, model_settings = loaded
-        corpus = opening.fitted(model, texts)
+        if texts is None:
+            corpus = opening.corpus_for(model, data_settings, in_memory)
+        else:
+            corpus = opening.fitted(model, texts)
         run_settings = RunSettings(
             fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings
         )
@@ -183,6 +177,21 @@ def open_model(
             opening.save_classifier(model, folder.model)
         folder.tidy()
         return replace(run, folder=folder.path)
+
+
+def _texts_of(
+    model: TransformerSettings, settings: DataSettings, in_memory: InMemory | None
+) -> Corpus | None:
+    """Read the texts of a model that is not opened yet; None of pictures, whose patches its own files tell."""
+    from heedmap.huggingface.loading import outputs_of, task_at
+    from heedmap.huggingface.picture_loading import reads_pictures
+    from heedmap.huggingface.tasks import asking
+
+    if reads_pictures(model.source):
+        return None
+    outputs, _ = outputs_of(model.source, model.output, model.threshold, model.unit)
+    settings = _read_amounts(asking(settings, task_at(model.source)), outputs)
+    return load_corpus(settings, outputs, in_memory)
 
 
 def _read_amounts(settings: DataSettings, outputs: Sequence[str]) -> DataSettings:

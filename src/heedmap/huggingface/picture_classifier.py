@@ -1,0 +1,197 @@
+"""Put a vision transformer on trial: the patches of a picture in place of the words of a text."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heedmap.data.corpus import Corpus
+from heedmap.data.digit_pictures import digit_pictures
+from heedmap.data.embedded import EMBEDDED_PICTURES
+from heedmap.data.item_vectors import ItemVectors, held_bag
+from heedmap.data.load import corpus_of
+from heedmap.data.pictures import read_picture_folders
+from heedmap.data.texts import Text
+from heedmap.errors import InputError
+from heedmap.huggingface import inputs
+from heedmap.huggingface.class_names import class_names
+from heedmap.huggingface.inputs import SubwordBatch
+from heedmap.huggingface.measuring import Drift, difference, roundings
+from heedmap.huggingface.model_adapter import eagerly
+from heedmap.huggingface.patch_model import PatchModel
+from heedmap.huggingface.patch_tokens import PADDING, PatchTokens, covered
+from heedmap.huggingface.picture_loading import (
+    Picturing,
+    load_picture_model,
+    made_up_pictures,
+)
+from heedmap.huggingface.sides import OUTSIDE
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
+from heedmap.huggingface.verification import drift_on, verify_on
+from heedmap.settings import DataSettings, TransformerSettings
+
+
+class PictureClassifier(TransformerClassifier):
+    """A vision transformer with one layer's weights on trial (see `TransformerClassifier`).
+
+    A picture is a text whose tokens name its patches, in the rows of `grid`. Left out, a patch has no position in
+    the sequence, and the others keep the position embeddings of their places; masked, its place is covered with
+    grey. `look_up` says of which pictures the names are; at first they are made-up ones.
+    """
+
+    def __init__(
+        self,
+        model: PatchModel,
+        tokens: PatchTokens,
+        settings: TransformerSettings,
+        classes: Sequence[str],
+    ) -> None:
+        self.grid, self.samples = model.table.grid, samples(tokens.pictures)
+        super().__init__(model, tokens, settings, classes)
+        # Measured here: later the made-up pictures are gone.
+        sample = self.inputs(self.batch(self.samples, range(len(self.samples))))
+        self._drift = drift_on(model, sample)
+
+    @property
+    def architecture(self) -> str:
+        """Return the name of the model's class in transformers."""
+        assert isinstance(self.model, PatchModel)
+        return self.model.architecture
+
+    def look_up(self, pictures: ItemVectors) -> None:
+        """Read the patches of these pictures from now on."""
+        assert isinstance(self.model, PatchModel)
+        assert isinstance(self.tokenizer, PatchTokens)
+        self.model.table.pictures = self.tokenizer.pictures = pictures
+
+    def read_corpus(self, settings: DataSettings) -> Corpus:
+        """Read the pictures of a folder of class folders, and look patches up in them.
+
+        Raises:
+            InputError: an option of texts, or what `read_picture_folders` and `corpus_of` raise.
+        """
+        if settings.query is not None or settings.text is not None or settings.label is not None:
+            raise InputError(
+                f"{settings.source}: expected no names of columns: the model reads pictures, whose class is "
+                "the name of their folder; leave them out"
+            )
+        texts = (
+            digit_pictures(self.grid)
+            if settings.source in EMBEDDED_PICTURES
+            else read_picture_folders(Path(settings.source), self.grid)
+        )
+        corpus = corpus_of(texts, settings, self.classes)
+        assert corpus.vectors is not None
+        corpus.vectors.check(tokens[0] for tokens in corpus.splits["test"].tokens)
+        self.look_up(corpus.vectors)
+        return corpus
+
+    def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
+        """Count the positions of each picture, special ones included."""
+        assert isinstance(self.tokenizer, PatchTokens)
+        special = len(self.tokenizer.special)
+        return np.array([special + len(text) for text in texts], dtype=np.int64)
+
+    def truncated(self, text: Text, longest: int) -> inputs.Truncated | None:
+        """Return None: a picture has as many patches as the model reads."""
+        return None
+
+    def own_words(self, texts: Sequence[Text]) -> Iterator[list[int]]:
+        """Yield for each picture that each patch is one by itself."""
+        yield from (list(range(len(text))) for text in texts)
+
+    def readable(self, texts: Sequence[Text]) -> NDArray[np.bool_]:
+        """Return that every picture is."""
+        return np.ones(len(texts), dtype=bool)
+
+    def mask_token(self, text: Text, place: int) -> Text:
+        """Cover one patch with grey."""
+        return [*text[:place], covered(text[place]), *text[place + 1 :]]
+
+    def batch(self, texts: Sequence[Text], rows: Sequence[int]) -> SubwordBatch:
+        """Number the patches of some pictures after the special tokens, padded on the right."""
+        assert isinstance(self.tokenizer, PatchTokens)
+        return batch_of(self.tokenizer, texts, rows, self.model.device)
+
+    def drift(self) -> Drift:
+        """Return how eager attention differs from the model's default on made-up pictures."""
+        return self._drift
+
+
+def open_pictures(
+    settings: TransformerSettings, source: object, device: str | None = None
+) -> PictureClassifier:
+    """Load a classifier of pictures from its folder or by its name on the Hub.
+
+    Raises:
+        InputError: it cannot be loaded, fails the verification, or is not read as transformers reads it.
+    """
+    if settings.output is not None:
+        raise InputError("--output: an option of a model of texts with several labels; leave out")
+    classifier, picturing = load_picture_model(source, settings.dtype, device)
+    classes = class_names(classifier.config.id2label, str(source))
+    made_up = made_up_pictures(picturing)
+    pixels = torch.from_numpy(np.stack([picturing.pixels(picture) for picture in made_up]))
+    with torch.no_grad(), eagerly(classifier):
+        expected = classifier(pixel_values=pixels.to(classifier.device, classifier.dtype)).logits
+    bags = {str(i): held_bag(picturing.grid.cut(x), "made up") for i, x in enumerate(made_up)}
+    pictures = ItemVectors(bags, picturing.grid.width, in_memory=True)
+    model = PatchModel(classifier, picturing, pictures).eval()
+    tokens = PatchTokens(special_tokens(model), pictures)
+    whole = batch_of(
+        tokens, [pictures.names(name) for name in bags], range(len(bags)), model.device
+    )
+    parts = batch_of(tokens, samples(pictures), range(len(bags)), model.device)
+    with torch.no_grad(), eagerly(model):
+        off = difference(model(**whole.inputs(tokens.model_input_names)).logits, expected)
+    unit = torch.finfo(model.dtype).eps * roundings(model.dtype)
+    if off > unit * max(1.0, float(expected.abs().max())):
+        raise InputError(
+            f"{source}: expected a {model.architecture} that is read by its patches as transformers reads it; "
+            f"its answers to whole pictures differ by {off:.1e}; choose another model"
+        )
+    if (refusal := verify_on(model, parts.inputs(tokens.model_input_names)).refusal) is not None:
+        raise InputError(refusal)
+    return PictureClassifier(model, tokens, settings, classes)
+
+
+def samples(pictures: ItemVectors) -> tuple[Text, ...]:
+    """Return of three pictures the first whole, the second without its first third, of the third one patch."""
+    whole, part, least = (pictures.names(name) for name in pictures.bags)
+    return whole, part[len(part) // 3 :], least[-1:]
+
+
+def special_tokens(model: PatchModel) -> list[str]:
+    """Name the positions before the patches."""
+    count, is_deit = len(model.table.special()), "DeiT" in model.architecture
+    rest = ["[DIST]"] if is_deit else [f"[REG{i}]" for i in range(1, count)]
+    return ["[CLS]", *rest]
+
+
+def batch_of(
+    tokens: PatchTokens, texts: Sequence[Text], rows: Sequence[int], device: torch.device
+) -> SubwordBatch:
+    """Number the patches of some pictures after the special tokens, padded on the right."""
+    first, sizes = len(tokens.special), torch.tensor([len(text) for text in texts])
+    longest = int(sizes.max()) if len(texts) else 0
+    mask = torch.arange(longest) < sizes[:, None]
+    ids = torch.full((len(texts), first + longest), PADDING)
+    ids[:, :first] = torch.tensor(tokens.special_ids)
+    for row, text in enumerate(texts):
+        ids[row, first : first + len(text)] = torch.tensor(
+            [*map(tokens.patch_id, text)], dtype=torch.long
+        )
+    words = torch.full_like(ids, -1)
+    words[:, first:] = torch.where(mask, torch.arange(longest), -1)
+    return SubwordBatch(
+        rows=torch.as_tensor(list(rows), device=device),
+        ids=ids.to(device),
+        mask=mask.to(device),
+        labels=torch.zeros(len(texts), dtype=torch.long, device=device),
+        real=(ids != PADDING).to(device),
+        words=words.to(device),
+        types=torch.zeros_like(ids, device=device),
+        sides=torch.where(words >= 0, 0, OUTSIDE).to(device),
+    )
