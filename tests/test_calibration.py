@@ -237,6 +237,12 @@ def test_files_that_heedmap_did_not_write_are_not_replaced(tmp_path):
     assert (tmp_path / PAGE).read_text() == "my notes"
 
 
+def test_bags_alone_choose_no_thresholds(tmp_path):
+    with refused("bags, uniform weights", "calibrate_kinds"):
+        calibrate(tmp_path / "out", families=("bags, uniform weights",), progress=False)
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_unknown_family_is_refused_before_anything_is_written(tmp_path):
     with refused("'none such'"):
         calibrate(tmp_path / "out", families=("weights by value", "none such"), progress=False)

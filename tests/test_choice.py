@@ -125,5 +125,16 @@ def test_the_readme_tells_the_packaged_rates():
     )
 
 
+def test_the_page_of_bags_tells_the_packaged_rates_of_bags():
+    of_bags = packaged_rates().kinds["bags"]
+    assert of_bags.is_enough
+    wrong, right = of_bags.of("wrong"), of_bags.of("right")
+    told = " ".join((ROOT / "docs" / "bags.md").read_text("utf-8").split())
+    assert (
+        f"yes to {wrong.rate('yes').count} of {wrong.n} wrong maps and to {right.rate('yes').count} of "
+        f"{right.n} right ones, and no to {right.rate('no').count} of the right ones"
+    ) in told
+
+
 def test_the_kept_scores_are_all_that_thresholds_are_chosen_by():
     assert from_table(to_table(FAMILIES)) == FAMILIES

@@ -92,6 +92,9 @@ def _family(
     )
 
 
+PARTLY: Choices = {"sharpness": (2.5, 3.0, 4.0), "deciding": (1, 2), "opposing": (False,)}
+
+
 def is_on_in_part(plant: Plant, model: Model, dev: Split) -> str:
     """Check that the weight is on the deciding items that draw attention, and not on the others."""
     mass = mass_on(model, dev, the_rationale(plant, dev))
@@ -115,12 +118,7 @@ def _partly(share: float) -> Family:
         Design("partly", share),
         is_on_in_part,
         encoders=(BY_HAND, ONE_HOT),  # pictures of little weight are not learned
-        choices={
-            **FIXED,
-            "sharpness": (2.5, 3.0, 4.0),
-            "deciding": (1, 2),
-            "opposing": (False,),
-        },
+        choices={**FIXED, **PARTLY},
     )
 
 
@@ -128,10 +126,8 @@ def items_of(corpus: Corpus) -> Digits:
     """Return the items of a corpus of digits."""
     vectors = corpus.splits["train"].vectors
     assert vectors is not None
-    digits, vocabulary = (
-        np.zeros(vectors.starts[-1], dtype=np.int64),
-        ItemVocabulary(vectors),
-    )
+    digits = np.zeros(vectors.starts[-1], dtype=np.int64)
+    vocabulary = ItemVocabulary(vectors)
     for split in corpus.splits.values():
         for bag in split.tokens:
             digits[vocabulary.encode(bag)[1:-1] - len(SPECIAL)] = [digit_of(item) for item in bag]

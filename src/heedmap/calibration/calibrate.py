@@ -50,8 +50,8 @@ def calibrate(
         progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
 
     Raises:
-        InputError: a corpus too small to plant on, another process that writes in `out`, or a run or a larger
-            calibration that is there.
+        InputError: a corpus too small to plant on, families of `LATER` kinds alone, another process that
+            writes in `out`, or a run or a larger calibration that is there.
     """
     out = Path(out)
     for corpus in corpora:
@@ -60,6 +60,11 @@ def calibrate(
     identities = {corpus.name: source_identity(corpus.settings.source) for corpus in corpora}
     data = identities[corpora[0].name] if len(corpora) == 1 else None
     cells = plants(seeds, hosts, families)
+    if all(kind_of(plant) in LATER for plant in cells):
+        raise InputError(
+            f"families: expected some that thresholds are chosen on, got {', '.join(families or ())}; measure "
+            f"models of {', '.join(LATER)} alone with `calibrate_kinds`"
+        )
     with working("calibrate", progress), writing(out):
         _check_place(out, data, seeds, len(cells))
         Manifest(out).start()
