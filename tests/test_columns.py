@@ -14,6 +14,7 @@ import pytest
 from conftest import random_pairs, random_sentences, random_texts, small_model
 from making import SETTINGS, left_over
 from pair_transformers import pair_classifier, texts_of
+from tiny_regressions import number_model
 from tiny_transformers import TEXTS, tiny_classifier
 
 from heedmap.data.corpus import Split
@@ -73,6 +74,13 @@ def tables():
     for evidence in audits():
         for name in applicable(evidence.model, evidence.split, compared=bool(evidence.other_seeds)):
             found[name].append(evidence.table(name))
+    rated = split_of(TEXTS, amounts=np.array([0.5, 1.0, 2.0]))
+    of_number = AuditContext(number_model(), rated, QUICK, registered())
+    for name in (
+        "instances",
+        "output_words",
+    ):  # where other tables hold its changes, ranges end nowhere
+        found[name].append(of_number.table(name))
     return found
 
 

@@ -19,6 +19,7 @@ from wording import refused
 
 import heedmap as hm
 from heedmap.experiments.bottom_line import bottom_line, kind_of
+from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.scales import CLASSES, scale_of
 from heedmap.huggingface.loading import outputs_of
@@ -320,3 +321,19 @@ def test_what_rests_on_the_bottom_line_or_on_classes_is_refused(rated, heedmap, 
     explained = heedmap("explain", run.folder, "a film")
     assert explained.code == 0
     assert " stars" in explained.out
+
+
+def test_a_text_read_in_windows_has_the_mean_of_their_numbers(tmp_path):
+    folder = saved_number_model(tmp_path / "model")
+    texts, _ = rated_texts(8)
+    texts.append(" ".join(["the film is great"] * 12))
+    labels = [float(i) for i in range(len(texts))]
+    run = hm.open_model(folder, texts, labels=labels, long_texts="windows")
+    audit = hm.audit(run, permutations=5, progress=False)
+    pooled = by_text(audit.tables)["instances"].to_pandas()
+    windows = audit["instances"]
+    last = windows[windows["text"] == len(texts) - 1]
+    assert len(last) > 1
+    numbers = [plain_number("bert", " ".join(tokens)) for tokens in last["tokens"]]
+    assert pooled["probabilities"].iloc[-1][0] == pytest.approx(np.mean(numbers), abs=1e-4)
+    assert pooled["amount"].tolist() == labels

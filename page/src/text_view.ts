@@ -6,6 +6,9 @@ import type { Index, TextMap } from "./payload.ts";
 import { rightness } from "./selection.ts";
 import { balancedLines, decimalsOf } from "./word_lines.ts";
 
+const AGAINST = "Hatched bars speak against the answer: without the word it is likelier.";
+const SMALLER = "Hatched bars make the output smaller: without the word it is larger.";
+
 export interface ViewActions {
   address: (row: number) => string;
   close: () => void;
@@ -27,7 +30,8 @@ export class TextView {
     const query = index.query?.[row];
     if (query !== undefined) this.root.append(element("p", { class: "query" }, element("bdi", {}, words(query))));
     const struck = new Set(index.smallest?.sets[row]);
-    this.#groups = byTokens(maps).map((group) => new MapGroup(group, isOfText(index, row, group) ? struck : new Set()));
+    const sign = index.unit === undefined ? AGAINST : SMALLER;
+    this.#groups = byTokens(maps).map((group) => new MapGroup(group, isOfText(index, row, group) ? struck : new Set(), sign));
     this.root.append(...smallestSet(index, row), ...this.#groups.map((group) => group.root), actions.whatIf);
     this.root.addEventListener("keydown", (event) => {
       if (event.key === "Escape") actions.close();
@@ -59,7 +63,7 @@ class MapGroup {
   #width = 0;
   #focus = 0;
 
-  constructor(maps: readonly TextMap[], struck: ReadonlySet<number>) {
+  constructor(maps: readonly TextMap[], struck: ReadonlySet<number>, sign: string) {
     this.#maps = maps;
     this.#struck = struck;
     this.#tokens = (maps[0]?.tokens ?? []).map(visible);
@@ -73,7 +77,7 @@ class MapGroup {
     );
     this.#lines = element("div", { class: "lines" });
     const signs = maps.some((map) => map.signed && map.values !== null)
-      ? [element("p", { class: "small signs" }, reword("Hatched bars speak against the answer: without the word it is likelier."))]
+      ? [element("p", { class: "small signs" }, reword(sign))]
       : [];
     this.root = element("div", { class: "maps" }, element("div", OVER, legend, ...signs), this.#lines);
     for (const type of ["pointerover", "focusin", "click"]) {

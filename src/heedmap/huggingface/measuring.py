@@ -77,12 +77,14 @@ class Drift:
     """The largest difference between a model's answers with eager and with default attention.
 
     `logits` is the difference of the answers, `tvd` that of the probabilities (total variation distance), None
-    if the answer is not logits of texts. Infinite if only one of the two is finite.
+    if the answer is not logits of texts. Infinite if only one of the two is finite. Where the answer
+    `is_number` both are in its unit.
     """
 
     default: str
     logits: float
     tvd: float | None
+    is_number: bool = False
 
 
 def drift_between(default: str, default_answer: Tensor, eager: Tensor) -> Drift:
@@ -92,7 +94,8 @@ def drift_between(default: str, default_answer: Tensor, eager: Tensor) -> Drift:
         return Drift(default, logits, None)
     if not math.isfinite(logits):
         return Drift(default, logits, math.inf)
-    return Drift(default, logits, float(change_in_prediction(default_answer, eager).max()))
+    change = float(change_in_prediction(default_answer, eager).max())
+    return Drift(default, logits, change, is_number=default_answer.shape[-1] == 1)
 
 
 def answer(output: Any) -> Tensor:

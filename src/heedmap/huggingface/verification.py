@@ -332,7 +332,8 @@ def _reports(probe: Probe, other_side: float | None) -> list[Check]:
         Check(
             "predictions as default", "report", True, drift.tvd,
             "the answer is no prediction" if drift.tvd is None
-            else f"in probabilities (TVD) they differ by {drift.tvd:.2g}",
+            else f"in {'the unit of the output' if drift.is_number else 'probabilities (TVD)'} they differ by "
+            f"{drift.tvd:.2g}",
         ),
     ]  # fmt: skip
 

@@ -64,8 +64,12 @@ class ArraysModel:
         self.reader = reader
         numbers = settings.rows * len(self.classes)
         self.tokens_at_once = min(POSITIONS, max(1, NUMBERS // numbers))
-        abilities: list[Capability] = ["classes", *(["read-out"] if settings.rows == 1 else [])]
-        self.capabilities = frozenset(abilities + (["reading"] if reader is not None else []))
+        abilities: set[Capability] = {"classes"}
+        if settings.rows == 1:
+            abilities.add("read-out")
+        if reader is not None:
+            abilities.add("reading")
+        self.capabilities = frozenset(abilities)
 
     @property
     def precision(self) -> torch.dtype:

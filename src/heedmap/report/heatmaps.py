@@ -62,7 +62,8 @@ class Instance:
 def predicted_text(values: Mapping[str, Any], classes: Sequence[str]) -> str:
     """Return the predicted class, or the number with its unit and the label, where the model gives a number."""
     if len(classes) > 1:
-        return classes[values["predicted"]]
+        name: str = classes[values["predicted"]]
+        return name
     amount = values.get("amount")
     label = "" if amount is None else f" (label {number(amount)})"
     return f"{number(values['probabilities'][0])} {classes[0]}{label}"

@@ -46,10 +46,15 @@ def permutation(audit: AuditResult) -> list[Figure]:
         against = f"Wide shapes near 0 mean that the layer's weights hardly matter (as {PAPER}, experiment 2a)."
     scale = scale_of(audit.tables["instances"], audit.classes)
     still = "TVD 0 means that the prediction did not move, 1 that it turned over"
-    domain = alt.Scale(domain=[0, 1.18])
-    axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1])
+    x = alt.X(
+        "x:Q",
+        title="median change of the prediction (TVD)",
+        scale=alt.Scale(domain=[0, 1.18]),
+        axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1]),
+    )
     if scale.unit is not None:
-        still, domain, axis = f"a change of {scale.meaning}", alt.Undefined, alt.Undefined
+        still = scale.meaning
+        x = alt.X("x:Q", title=f"median change of the output, in {scale.short}")
     return _of_table(
         audit,
         "permutation",
@@ -57,14 +62,7 @@ def permutation(audit: AuditResult) -> list[Figure]:
         size=scale.size,
         key="permutation",
         title="What shuffling the weights does",
-        axis=alt.X(
-            "x:Q",
-            title="median change of the prediction (TVD)"
-            if scale.unit is None
-            else f"median change of the output, in {scale.short}",
-            scale=domain,
-            axis=axis,
-        ),
+        axis=x,
         caption=f"{shuffled}; {still}. {against}",
         limit=None,
     )

@@ -51,8 +51,8 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
     stored = None if run.folder is None else RunFolder(run.folder).settings(moved=True).audit
     if stored is not None and not stored.is_same_but_for_budget(settings):
         stored = None
-    is_layered = isinstance(run.model, Layered) and not lacking
-    if settings.minutes is None and settings.drawn is None and is_layered:
+    is_open = settings.minutes is None and settings.drawn is None and not lacking
+    if is_open and isinstance(run.model, Layered):
         default = stored or settings.model_copy(
             update={"minutes": _default(run.model, audited_split(run.corpus, settings))}
         )
