@@ -11,9 +11,16 @@ from wording import refused
 
 import heedmap as hm
 from heedmap.experiments.bottom_line import kind_of
-from heedmap.huggingface.loading import labels_of, load_for_training, outputs_of, task_at
+from heedmap.huggingface.loading import (
+    labels_of,
+    load_classifier,
+    load_for_training,
+    outputs_of,
+    task_at,
+)
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.tasks import Task
+from heedmap.huggingface.verification import verify
 
 FEW = {"permutations": 3, "instances": 8, "minutes": "all"}
 TAGS = [
@@ -77,6 +84,13 @@ def test_an_audit_says_which_word_was_asked_about_and_borrows_no_rates(place):
     of_target = leave_one_out[0][instances["target"][0].as_py()]
     assert (abs(of_target) < 1e-6) == of_masks
     assert audit.settings.nouns.instance == ("text" if of_masks else "token")
+
+
+def test_the_verification_passes(place):
+    folder, _ = place
+    result = verify(*load_classifier(folder / "model"))
+    assert result.refusal is None
+    assert {check.name for check in result.checks} > {"as loaded", "padded as unpadded"}
 
 
 def test_one_text_is_explained_at_its_word(place):

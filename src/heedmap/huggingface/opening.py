@@ -29,8 +29,8 @@ from heedmap.huggingface.one_output import answer_with_two
 from heedmap.huggingface.output_texts import predicted_texts
 from heedmap.huggingface.pair_models import sign_of_pairs
 from heedmap.huggingface.peft_merging import merge_of
-from heedmap.huggingface.targets import answer_at_targets, unlike_an_entry
-from heedmap.huggingface.tasks import Task, task_of_model
+from heedmap.huggingface.targets import unlike_an_entry
+from heedmap.huggingface.tasks import Task
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.verification import drift, verify
 from heedmap.models.trace import Model
@@ -57,11 +57,8 @@ def open_classifier(
     place = folder or settings.source
     names, output = outputs_of(place, settings.output, settings.threshold)
     model, tokenizer = load_classifier(place, settings.dtype, device)
-    task = task_of_model(model)
     if output is not None:
         answer_with_two(model, output)
-    if task.is_asked_of_words:
-        answer_at_targets(model, of_masks=task is Task.MASKS)
     _check_verified(model, tokenizer, pairs)
     settings = settings.model_copy(update={"weights": fingerprint(model)})
     return TransformerClassifier(model, tokenizer, settings, names), settings
