@@ -21,6 +21,7 @@ from heedmap.huggingface.loading import (
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.tasks import Task
 from heedmap.huggingface.verification import verify
+from heedmap.retraining.restricted import check
 
 FEW = {"permutations": 3, "instances": 8, "minutes": "all"}
 TAGS = [
@@ -150,6 +151,14 @@ def test_the_task_is_known_without_the_weights(tmp_path):
     with quiet():
         classifier, _ = load_for_training(masked, ["no", "yes"])  # as a body to fine-tune
     assert type(classifier).__name__ == "BertForSequenceClassification"
+
+
+def test_heedmap_trains_no_token_classifier(tmp_path):
+    tagger, tags = save(tmp_path / "tags", of_masks=False), write(tmp_path / "t.jsonl", TAGS)
+    with refused("token classification", "does not train"):
+        hm.fine_tune(tagger, tags)
+    with refused("one that answers at words"):
+        check(hm.open_model(tagger, tags).model, "tagger")
 
 
 def test_a_long_text_is_cut_or_read_in_the_window_with_its_word(tmp_path):

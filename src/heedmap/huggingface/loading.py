@@ -123,6 +123,23 @@ def task_at(source: object) -> Task:
     return _task(place, adapter)
 
 
+def refuse_word_classes(source: object) -> None:
+    """Refuse to fine-tune a token classifier, before the texts are read; other faults are said later.
+
+    Raises:
+        InputError: it is one.
+    """
+    try:
+        task = task_at(source)
+    except InputError:
+        return
+    if task is Task.WORDS:
+        raise InputError(
+            f"{source}: expected a model to fine-tune as a classifier of texts, got one of token classification,"
+            " which heedmap audits and does not train; train it with transformers, or name another model"
+        )
+
+
 def outputs_of(
     source: object, label: str | None = None, threshold: float = 0.5
 ) -> tuple[list[str], OneOutput | None]:
