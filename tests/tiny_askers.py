@@ -2,7 +2,7 @@
 
 import torch
 import transformers as hf
-from tiny_transformers import CONFIGS, SIZE, tiny_tokenizer
+from tiny_transformers import CONFIGS, tiny_tokenizer
 
 from heedmap.data.asked_words import FIRST_AND_SECOND
 from heedmap.data.texts import Asked
@@ -56,6 +56,3 @@ def on_trial(architecture, *, of_masks, **settings):
     names = [*FIRST_AND_SECOND] if of_masks else LABELS
     wanted = TransformerSettings(source=architecture, **settings)
     return TransformerClassifier(model, tiny_tokenizer(), wanted, names)
-
-
-__all__ = ["ARCHITECTURES", "LABELS", "MASKED", "SIZE", "TAGGED", "on_trial", "plain"]

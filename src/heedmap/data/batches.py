@@ -47,7 +47,7 @@ class Batch:
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
-        changed = {
+        changed: dict[str, Any] = {
             name: {key: change(value) for key, value in part.items()}
             if isinstance(part, dict)
             else change(part)

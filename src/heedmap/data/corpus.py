@@ -96,7 +96,7 @@ class Split:
         if self.seconds is not None:
             return [TwoTexts(*row) for row in zip(self.tokens, self.seconds.tolist(), strict=True)]
         if self.targets is not None:
-            choices = self.choices or [None] * len(self)
+            choices: Sequence[tuple[str, str] | None] = self.choices or [None] * len(self)
             return [
                 Asked(*row) for row in zip(self.tokens, self.targets.tolist(), choices, strict=True)
             ]

@@ -54,8 +54,8 @@ def loaded_parts(source: object) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
         parts: tuple[object, ...] = (source.model, source.tokenizer)
     elif isinstance(source, Pipeline):
         raise KindError(
-            f"expected a pipeline of text-classification, got one of {source.task}; a heat map of words on "
-            "trial needs a classifier of whole texts"
+            f"expected a pipeline of text-classification, got one of {source.task}; give the model and the "
+            "tokenizer of a token classifier or a masked language model, as a pair"
         )
     elif isinstance(source, tuple | list) and any(map(_is_part, source)):
         parts = tuple(source)

@@ -49,6 +49,7 @@ from heedmap.huggingface.peft_adapters import Adapter, adapter_at, base_of
 from heedmap.huggingface.peft_merging import merged
 from heedmap.huggingface.placement import device_named, placed
 from heedmap.huggingface.refusals import first_line, no_config, no_weights
+from heedmap.huggingface.targets import answer_at_targets
 from heedmap.huggingface.tasks import Task, task_of
 from heedmap.huggingface.tokenization import Place, agree_on_padding, check_padding, tokenizer_at
 from heedmap.terminal.output import remark
@@ -64,7 +65,8 @@ def load_classifier(
 
     Neither is changed: texts alone are read as transformers itself reads them. A model whose configuration
     names no padding token can read batches too (see `heedmap.huggingface.padding`). An adapter is merged into
-    its base model in memory (see `heedmap.huggingface.peft_merging`).
+    its base model in memory (see `heedmap.huggingface.peft_merging`). A model that answers at each position
+    gives what it answers at one (see `heedmap.huggingface.targets`).
 
     Args:
         source: A folder as `save_pretrained` writes it, of a model or of an adapter, or a name on the Hub
@@ -112,6 +114,8 @@ def load_classifier(
     if adapter is not None:
         model = merged(adapter, model, tokenizer)
     declare_in_batches(model)
+    if task.is_asked_of_words:
+        answer_at_targets(model, of_masks=task is Task.MASKS)
     return placed(frozen(model), device), tokenizer
 
 
@@ -123,6 +127,23 @@ def task_at(source: object) -> Task:
     """
     place, _, adapter = _open(source, "float32")
     return _task(place, adapter)
+
+
+def refuse_word_classes(source: object) -> None:
+    """Refuse to fine-tune a token classifier, before the texts are read; other faults are said later.
+
+    Raises:
+        InputError: it is one.
+    """
+    try:
+        task = task_at(source)
+    except InputError:
+        return
+    if task is Task.WORDS:
+        raise InputError(
+            f"{source}: expected a model to fine-tune as a classifier of texts, got one of token classification,"
+            " which heedmap audits and does not train; train it with transformers, or name another model"
+        )
 
 
 def outputs_of(

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.in_memory import InMemory
 from heedmap.data.load import load_corpus
+from heedmap.data.text_names import text_name
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
@@ -30,8 +31,8 @@ from heedmap.huggingface.pair_models import sign_of_pairs
 from heedmap.huggingface.peft_merging import merge_of
 from heedmap.huggingface.picture_classifier import PictureClassifier, open_pictures
 from heedmap.huggingface.picture_loading import reads_pictures
-from heedmap.huggingface.targets import answer_at_targets
-from heedmap.huggingface.tasks import Task, task_of_model
+from heedmap.huggingface.targets import unlike_an_entry
+from heedmap.huggingface.tasks import Task
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.verification import verify
 from heedmap.models.trace import Model
@@ -62,11 +63,8 @@ def open_classifier(
         return pictures, pictures.settings
     names, output = outputs_of(place, settings.output, settings.threshold, settings.unit)
     model, tokenizer = load_classifier(place, settings.dtype, device)
-    task = task_of_model(model)
     if output is not None:
         answer_with_two(model, output)
-    if task.is_asked_of_words:
-        answer_at_targets(model, of_masks=task is Task.MASKS)
     _check_verified(model, tokenizer, pairs)
     settings = settings.model_copy(update={"weights": fingerprint(model)})
     return TransformerClassifier(model, tokenizer, settings, names), settings
@@ -131,6 +129,7 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
     The classes of a masked language model are named as those of the texts.
     """
     model.classes = list(corpus.classes)
+    _check_choices(model, corpus)
     limit = longest(model.model, model.tokenizer)
     cut = _cut(model, limit, model.settings.long_texts)
     test = corpus.splits["test"]
@@ -152,6 +151,18 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
         splits={**corpus.splits, "test": test},
         left_out={**corpus.left_out, **unread, **counted, **merged, **unlike},
     )
+
+
+def _check_choices(model: TransformerClassifier, corpus: Corpus) -> None:
+    """Refuse the first text whose hidden word or foil is no single entry of the model's vocabulary."""
+    test = corpus.splits["test"]
+    refusals: dict[str, InputError | None] = {}
+    for key, pair in zip(test.keys, test.choices or (), strict=False):
+        for word in pair:
+            if word not in refusals:
+                refusals[word] = unlike_an_entry(model.tokenizer, word)
+            if (refusal := refusals[word]) is not None:
+                raise InputError(f"{corpus.settings.source}, {text_name(key)}: {refusal}")
 
 
 def fitted_text(

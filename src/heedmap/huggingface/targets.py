@@ -139,14 +139,20 @@ def word_number(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
     Raises:
         InputError: it is none, or several.
     """
-    within = _within_a_text(tokenizer, word)
-    if not is_one_entry(tokenizer, word):
-        parts = ", ".join(map(str, tokenizer.convert_ids_to_tokens(within)))
-        raise InputError(
-            f"expected a hidden word and a foil that are one entry each of the model's vocabulary, got "
-            f"{word!r:.60}, which is read as {parts}; choose other words, or leave the row out"
-        )
-    return int(within[0])
+    if (refusal := unlike_an_entry(tokenizer, word)) is not None:
+        raise refusal
+    return _within_a_text(tokenizer, word)[0]
+
+
+def unlike_an_entry(tokenizer: PreTrainedTokenizerBase, word: str) -> InputError | None:
+    """Return the refusal of a word that is not one entry of a tokenizer's vocabulary; None of one that is."""
+    if is_one_entry(tokenizer, word):
+        return None
+    parts = ", ".join(map(str, tokenizer.convert_ids_to_tokens(_within_a_text(tokenizer, word))))
+    return InputError(
+        f"expected a hidden word and a foil that are one entry each of the model's vocabulary, got "
+        f"{word!r:.60}, which is read as {parts}; choose other words, or leave the row out"
+    )
 
 
 def is_one_entry(tokenizer: PreTrainedTokenizerBase, word: str) -> bool:

@@ -36,7 +36,9 @@ class Task(Enum):
     @property
     def asks(self) -> Literal["words", "masks"] | None:
         """Return what texts ask such a model about (see `DataSettings.asks`)."""
-        return {Task.TEXTS: None, Task.WORDS: "words", Task.MASKS: "masks"}[self]  # type: ignore[return-value]
+        if self is Task.TEXTS:
+            return None
+        return "words" if self is Task.WORDS else "masks"
 
 
 _AUTO_CLASSES = {

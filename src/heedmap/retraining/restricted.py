@@ -47,7 +47,9 @@ def check(model: Model, name: str) -> None:
     """
     assert isinstance(model, TransformerClassifier)
     obstacle = None
-    if model.reads == "all":
+    if model.reads == "target":
+        obstacle = "one that answers at words"
+    elif model.reads == "all":
         obstacle = "one that reads the mean of all rows"
     elif model.model.config.is_encoder_decoder:
         obstacle = "one of two stacks"

@@ -122,12 +122,22 @@ class Run:
 
     @overload  # a text is a sequence of texts too, but the first signature that fits counts
     def explain(  # type: ignore[overload-overlap]
-        self, text: str, *, query: str | None = None
+        self,
+        text: str,
+        *,
+        query: str | None = None,
+        target: str | None = None,
+        foil: str | None = None,
     ) -> "Explanation": ...
     @overload
     def explain(self, text: Texts) -> "Explanations": ...
     def explain(
-        self, text: str | Texts, *, query: str | None = None
+        self,
+        text: str | Texts,
+        *,
+        query: str | None = None,
+        target: str | None = None,
+        foil: str | None = None,
     ) -> "Explanation | Explanations":
         """Explain the answer to a text, or to each of a list of texts (see `heedmap.explain`).
 
@@ -137,7 +147,8 @@ class Run:
         from heedmap.runs.explained import explain_input  # imports all experiments
 
         place = self.folder or Path(self.name)
-        return explain_input(place, self.current_settings(), self.model, text, query)
+        settings = self.current_settings()
+        return explain_input(place, settings, self.model, text, query, (target, foil))
 
     def current_settings(self) -> RunSettings:
         """Return the settings with those of the audit in the folder, which may be later than this value.

@@ -211,10 +211,12 @@ def fine_tune(
             that there is not.
     """
     from heedmap.huggingface import opening
+    from heedmap.huggingface.loading import refuse_word_classes
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
     from heedmap.training.fine_tune import FineTuning, limit_of, new_model
 
     base = name_of(base, MODEL)
+    refuse_word_classes(base)
     parts = split("fine_tune", settings, RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
     text_options, training_options, trial_options = parts
     trial_settings = TransformerSettings.of(source=base, **trial_options)
