@@ -207,11 +207,7 @@ def kind_of(audit: AuditResult) -> str:
     model = audit.settings.model
     pairs = {"query", "second"} & {*audit.tables["instances"].column_names}
     if isinstance(model, TransformerSettings):
-        if audit.settings.nouns == PICTURES:
-            return "pictures"
-        if model.output is not None:
-            return "transformer of several labels"
-        return "transformer of pairs" if pairs else "transformer"
+        return _kind_of_transformer(audit, model, bool(pairs))
     if isinstance(model, ArraysSettings):
         return "arrays"
     if isinstance(model, PoolingSettings) or audit.settings.nouns == BAGS:
@@ -219,6 +215,14 @@ def kind_of(audit: AuditResult) -> str:
     if pairs:
         return "pair"
     return "hierarchical" if audit.settings.data.tokenizer == "sentences" else model.encoder
+
+
+def _kind_of_transformer(audit: AuditResult, model: TransformerSettings, pairs: bool) -> str:
+    if audit.settings.nouns == PICTURES:
+        return "pictures"
+    if model.output is not None:
+        return "transformer of several labels"
+    return "transformer of pairs" if pairs else "transformer"
 
 
 def told_of(rates: Rates, kind: str, said: Answer) -> str:

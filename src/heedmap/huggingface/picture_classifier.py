@@ -7,14 +7,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heedmap.data.corpus import Corpus
+from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.digit_pictures import digit_pictures
 from heedmap.data.embedded import EMBEDDED_PICTURES
 from heedmap.data.item_vectors import ItemVectors, held_bag
 from heedmap.data.load import corpus_of
-from heedmap.data.pictures import read_picture_folders
+from heedmap.data.pictures import read_picture_folders, stored_picture
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
+from heedmap.files.naming import is_there
 from heedmap.huggingface import inputs
 from heedmap.huggingface.class_names import class_names
 from heedmap.huggingface.inputs import SubwordBatch
@@ -23,23 +24,25 @@ from heedmap.huggingface.model_adapter import eagerly
 from heedmap.huggingface.patch_model import PatchModel
 from heedmap.huggingface.patch_tokens import PADDING, PatchTokens, covered
 from heedmap.huggingface.picture_loading import (
-    Picturing,
     load_picture_model,
     made_up_pictures,
 )
 from heedmap.huggingface.sides import OUTSIDE
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.verification import drift_on, verify_on
+from heedmap.nouns import PICTURES
 from heedmap.settings import DataSettings, TransformerSettings
 
 
 class PictureClassifier(TransformerClassifier):
     """A vision transformer with one layer's weights on trial (see `TransformerClassifier`).
 
-    A picture is a text whose tokens name its patches, in the rows of `grid`. Left out, a patch has no position in
-    the sequence, and the others keep the position embeddings of their places; masked, its place is covered with
-    grey. `look_up` says of which pictures the names are; at first they are made-up ones.
+    A picture is a text whose tokens name its patches, in the rows of `grid`. Left out, a patch has no position
+    in the sequence, and the others keep the position embeddings of their places; masked, its place is covered
+    with grey. `look_up` says of which pictures the names are; at first they are made-up ones.
     """
+
+    nouns = PICTURES
 
     def __init__(
         self,
@@ -87,6 +90,26 @@ class PictureClassifier(TransformerClassifier):
         corpus.vectors.check(tokens[0] for tokens in corpus.splits["test"].tokens)
         self.look_up(corpus.vectors)
         return corpus
+
+    def one_picture(self, path: str) -> Split:
+        """Return a split of one picture by its file; the model looks it up beside those that it knows.
+
+        Raises:
+            InputError: no such file, or no picture.
+        """
+        assert isinstance(self.tokenizer, PatchTokens)
+        file = Path(path).expanduser()
+        if not (is_there(path) and file.is_file()):
+            raise InputError(
+                f"{path:.200}: expected the file of a picture, PNG or JPEG; it is not there"
+            )
+        key = str(file.resolve())
+        bags = {**self.tokenizer.pictures.bags, key: stored_picture(file, self.grid)}
+        pictures = ItemVectors(bags, self.grid.width, in_memory=False)
+        names = pictures.names(key, self.grid.signs())
+        pictures.check(names[:1])
+        self.look_up(pictures)
+        return Split([file.name], [names], np.array([UNKNOWN]), vectors=pictures)
 
     def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
         """Count the positions of each picture, special ones included."""
@@ -138,7 +161,8 @@ def open_pictures(
         expected = classifier(pixel_values=pixels.to(classifier.device, classifier.dtype)).logits
     bags = {str(i): held_bag(picturing.grid.cut(x), "made up") for i, x in enumerate(made_up)}
     pictures = ItemVectors(bags, picturing.grid.width, in_memory=True)
-    model = PatchModel(classifier, picturing, pictures).eval()
+    model = PatchModel(classifier, picturing, pictures)
+    model.train(False)
     tokens = PatchTokens(special_tokens(model), pictures)
     whole = batch_of(
         tokens, [pictures.names(name) for name in bags], range(len(bags)), model.device

@@ -1,4 +1,4 @@
-"""The words of a pair's two texts as pages show them: a mark stands where the second text begins."""
+"""Items as pages show them: a mark where a pair's second text begins, and patches by their places."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,16 @@ SECOND = "‖"
 def shown_tokens(instance: Mapping[str, Any]) -> list[str]:
     """Return the tokens of a row of the table of instances, the second text of a pair begun with a mark.
 
+    Of a picture they are the rows and columns of its patches.
+
+    >>> shown_tokens({"tokens": ["1.png:0=r0c0", "1.png:1=r0c1"], "picture": "data:image/png;base64,…"})
+    ['r0c0', 'r0c1']
     >>> shown_tokens({"tokens": ["A", "film"], "second": 1})
     ['A', '‖ film']
     """
     tokens, second = list(instance["tokens"]), instance.get("second")
     if second is not None and second < len(tokens):
         tokens[second] = f"{SECOND} {tokens[second]}"
+    if instance.get("picture") is not None:
+        return [token.rpartition("=")[2] for token in tokens]
     return tokens

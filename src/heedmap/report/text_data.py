@@ -207,7 +207,7 @@ def _texts(tables: Mapping[str, pa.Table], rows: Sequence[int]) -> dict[str, Any
         "tokens": [
             shown_tokens(instance)
             for instance in instances.select(
-                [name for name in ("tokens", "second") if name in instances.column_names]
+                [name for name in ("tokens", "second", "picture") if name in instances.column_names]
             ).to_pylist()
         ],
         "label": labels,
