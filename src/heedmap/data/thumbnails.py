@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.errors import InputError
+from heedmap.errors import check_installed
 
 LARGEST = 160  # pixels of the longer side
 LOSSLESS = 64  # up to as many a picture is a PNG, else a JPEG
@@ -29,10 +29,7 @@ def pillow() -> Any:
     Raises:
         InputError: it is not installed.
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise InputError(
-            'pictures are read with Pillow, which is not installed: pip install "heedmap[images]"'
-        ) from error
+    check_installed("PIL", "images", "pictures: Pillow")
+    from PIL import Image
+
     return Image

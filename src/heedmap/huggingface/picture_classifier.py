@@ -1,6 +1,7 @@
 """Put a vision transformer on trial: the patches of a picture in place of the words of a text."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from heedmap.huggingface.picture_loading import (
 )
 from heedmap.huggingface.sides import OUTSIDE
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.huggingface.verification import drift_on, verify_on
+from heedmap.huggingface.verification import Check, VerificationResult, drift_on, verify_on
 from heedmap.nouns import PICTURES
 from heedmap.settings import DataSettings, TransformerSettings
 
@@ -149,12 +150,29 @@ def open_pictures(
     """Load a classifier of pictures from its folder or by its name on the Hub.
 
     Raises:
-        InputError: it cannot be loaded, fails the verification, or is not read as transformers reads it.
+        InputError: it cannot be loaded, or fails the verification.
     """
     if settings.output is not None:
         raise InputError("--output: an option of a model of texts with several labels; leave out")
-    classifier, picturing = load_picture_model(source, settings.dtype, device)
-    classes = class_names(classifier.config.id2label, str(source))
+    model, tokens, result = load_verified(source, settings.dtype, device)
+    if (refusal := result.refusal) is not None:
+        raise InputError(refusal)
+    classes = class_names(model.config.id2label, str(source))
+    return PictureClassifier(model, tokens, settings, classes)
+
+
+def load_verified(
+    source: object, dtype: str = "float32", device: str | None = None
+) -> tuple[PatchModel, PatchTokens, VerificationResult]:
+    """Load a classifier of pictures to be read by patches, and verify it on made-up pictures.
+
+    The verification is that of texts (see `heedmap.huggingface.verification`); as loaded it is compared on
+    whole pictures.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    classifier, picturing = load_picture_model(source, dtype, device)
     made_up = made_up_pictures(picturing)
     pixels = torch.from_numpy(np.stack([picturing.pixels(picture) for picture in made_up]))
     with torch.no_grad(), eagerly(classifier):
@@ -164,25 +182,25 @@ def open_pictures(
     model = PatchModel(classifier, picturing, pictures)
     model.train(False)
     tokens = PatchTokens(special_tokens(model), pictures)
-    whole = batch_of(
-        tokens, [pictures.names(name) for name in bags], range(len(bags)), model.device
-    )
-    parts = batch_of(tokens, samples(pictures), range(len(bags)), model.device)
+    names, rows = tokens.model_input_names, range(len(bags))
+    whole = batch_of(tokens, [pictures.names(name) for name in bags], rows, model.device)
+    parts = batch_of(tokens, samples(pictures), rows, model.device)
     with torch.no_grad(), eagerly(model):
-        off = difference(model(**whole.inputs(tokens.model_input_names)).logits, expected)
+        off = difference(model(**whole.inputs(names)).logits, expected)
     unit = torch.finfo(model.dtype).eps * roundings(model.dtype)
-    if off > unit * max(1.0, float(expected.abs().max())):
-        raise InputError(
-            f"{source}: expected a {model.architecture} that is read by its patches as transformers reads it; "
-            f"its answers to whole pictures differ by {off:.1e}; choose another model"
-        )
-    if (refusal := verify_on(model, parts.inputs(tokens.model_input_names)).refusal) is not None:
-        raise InputError(refusal)
-    return PictureClassifier(model, tokens, settings, classes)
+    limit = unit * max(1.0, float(expected.abs().max()))
+    said = f"{len(bags)} whole pictures as transformers reads them: answers differ by {off:.1e}"
+    check = Check("as loaded", "as loaded", off <= limit, off, f"{said} (at most {limit:.1e})")
+    result = verify_on(model, parts.inputs(names))
+    return (
+        model,
+        tokens,
+        replace(result, architecture=model.architecture, checks=(*result.checks, check)),
+    )
 
 
 def samples(pictures: ItemVectors) -> tuple[Text, ...]:
-    """Return of three pictures the first whole, the second without its first third, of the third one patch."""
+    """Return the first picture whole, the second without its first third, and one patch of the third."""
     whole, part, least = (pictures.names(name) for name in pictures.bags)
     return whole, part[len(part) // 3 :], least[-1:]
 

@@ -219,8 +219,9 @@ class Explanation:
             for name, value in vars(window).items()
         }
         values |= {"unknown": window.unknown.tolist()}
-        if (picture := values.pop("picture")) is not None:
-            values["picture"] = asdict(picture)
+        del values["picture"]
+        if window.picture is not None:
+            values["picture"] = asdict(window.picture)
         values |= {
             "importance_mass": _number(window.importance_mass),
             "largest_mass": _number(window.largest_mass),
