@@ -78,11 +78,13 @@ def test_shapes_are_of_classes_as_numpy_2_5_wants_them():
 
 def test_optional_packages_are_imported_in_functions_after_a_check_that_names_their_extra():
     assert not imported(node for tree in TREES for node in tree.body) & set(OPTIONAL)
+    homes = packages_distributions()
     checked = {
-        tuple(argument.value for argument in node.args[:2])
+        (canonicalize_name(homes.get(package, [package])[0]), extra)
         for tree in TREES
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "check_installed"
+        for package, extra in [[argument.value for argument in node.args[:2]]]
     }
     assert checked == set(OPTIONAL.items())
 

@@ -173,6 +173,6 @@ def test_gradients_by_the_patches_are_those_through_the_pixels(opened):
 def test_an_audit_asks_a_picture_all_questions_and_borrows_no_rates(opened):
     _, run, _ = opened
     audit = hm.audit(run, permutations=5, progress=False)
-    assert np.isfinite(np.concatenate(audit["leave_one_out"]["importance"].to_pylist())).all()
+    assert np.isfinite(np.concatenate(audit["leave_one_out"]["importance"].tolist())).all()
     assert "no map" in audit.bottom_line.rates
     assert "words" not in str(audit)

@@ -1,6 +1,7 @@
 """Train a small vision transformer on the pictures whose deciding patch is known (`data/digit_pictures`)."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from heedmap.files.manifest import folder_written
 from heedmap.huggingface.logging import quiet
 
 EPOCHS, BATCH, RATE = 4, 64, 1e-3
-SIZES = {
+SIZES: dict[str, Any] = {
     "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 128,
 }  # fmt: skip
 
@@ -48,12 +49,12 @@ def train_digit_vision(folder: str | Path, *, seed: int = 0, epochs: int = EPOCH
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
         for _ in range(epochs):
             order = torch.randperm(len(digits))
-            for rows in order[: len(digits) // BATCH * BATCH].split(BATCH):
+            for rows in order[: len(digits) // BATCH * BATCH].view(-1, BATCH):
                 loss = nn.functional.cross_entropy(
                     model(pixel_values=pixels[rows]).logits, digits[rows]
                 )
                 optimizer.zero_grad()
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 schedule.step()
     with quiet(), folder_written(Path(folder)) as partial:

@@ -35,9 +35,14 @@ def check_command(
     """Verify a classifier: is its attention read and replaced exactly?"""
     with working("verifying the model"):
         from heedmap.huggingface.loading import load_classifier
+        from heedmap.huggingface.picture_classifier import load_verified
+        from heedmap.huggingface.picture_loading import reads_pictures
         from heedmap.huggingface.verification import verify
 
-        result = verify(*load_classifier(model, dtype, device))
+        if reads_pictures(model):
+            *_, result = load_verified(model, dtype, device)
+        else:
+            result = verify(*load_classifier(model, dtype, device))
     if as_json:
         print_json({"model": model, **asdict(result), "passes": result.refusal is None})
     else:

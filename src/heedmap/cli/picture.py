@@ -66,7 +66,7 @@ def picture_command(
         out
         or Path("runs") / "pictures" / f"{_name(str(place), text, query, layer, seed or 0)}.html"
     )
-    if isinstance(model, TransformerClassifier):
+    if isinstance(model, TransformerClassifier) and model.nouns is None:
         if query is not None:
             raise InputError(
                 "--query: a picture is of a single text; `heedmap explain` shows the map of a pair"
@@ -82,8 +82,7 @@ def picture_command(
     else:
         if layer is not None or seed is not None:
             raise InputError(
-                "--layer, --seed: not options of a model of our own, which has one map and no layers; leave "
-                "them out"
+                "--layer, --seed: options of a transformer of texts, whose layers are drawn; leave them out"
             )
         explanation = explained(place, settings, model, text, query)
         explanation.save(path)

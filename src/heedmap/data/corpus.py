@@ -14,6 +14,7 @@ from heedmap.data.item_vectors import ItemVectors
 from heedmap.data.readers import SPLITS
 from heedmap.data.text_names import is_place
 from heedmap.data.texts import Asked, Pair, Stored, Text, TwoTexts
+from heedmap.data.thumbnails import thumbnail
 from heedmap.settings import DataSettings
 from heedmap.terminal.html import html_table
 from heedmap.terminal.output import printable, remark
@@ -134,6 +135,16 @@ class Split:
             return None
         places = [self.vectors.coordinates(tokens) for tokens in self.tokens]
         return places if any(place is not None for place in places) else None
+
+    @property
+    def pictures(self) -> list[str] | None:
+        """Return each picture, small, as a data URI; None where the texts are none."""
+        if self.vectors is None:
+            return None
+        pictures = [self.vectors.picture(tokens) for tokens in self.tokens]
+        if any(picture is None for picture in pictures):
+            return None
+        return [thumbnail(picture) for picture in pictures if picture is not None]
 
     @property
     def labelled(self) -> bool:

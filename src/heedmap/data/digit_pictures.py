@@ -6,7 +6,8 @@ pixel of it tells. An image of a digit is in pictures of one split only.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,12 +67,15 @@ def drawn_pictures(split: str) -> Iterator[DigitPicture]:
 
 
 def digit_pictures(grid: Grid) -> LabelledTexts:
-    """Return the test pictures as texts of a model's patches; the patches that the digit reaches into are marked."""
+    """Return the test pictures as texts of a model's patches, with those that the digit reaches into marked."""
     stored: dict[str, StoredBag] = {}
     drawn = list(drawn_pictures("test"))
     for picture in drawn:
         vectors = grid.cut(picture.colours)
-        stored[picture.key] = held_bag(vectors, f"picture {picture.key}", grid.coordinates())
+        stored[picture.key] = replace(
+            held_bag(vectors, f"picture {picture.key}", grid.coordinates()),
+            read_picture=partial(grid.shown, vectors),
+        )
     store, signs = ItemVectors(stored, grid.width, in_memory=False), grid.signs()
     rows = [
         Row(p.key, store.names(p.key, signs), CLASSES[p.digit], p.marks(grid.rows, grid.columns))

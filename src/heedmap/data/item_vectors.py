@@ -25,7 +25,8 @@ Read = Callable[[], NDArray[np.floating]]
 class StoredBag:
     """A bag of `count` items that is read by `read`: vectors (count, width), and coordinates (count, 2).
 
-    `content` is a hash of it. `place` names it in errors.
+    `content` is a hash of it. `place` names it in errors. `read_picture` gives the colours (height, width, 3)
+    of the picture that its items are the patches of, in the same coordinates.
     """
 
     count: int
@@ -33,6 +34,7 @@ class StoredBag:
     content: bytes
     place: str
     read_coordinates: Callable[[], NDArray[np.float64]] | None = None
+    read_picture: Callable[[], NDArray[np.uint8]] | None = None
 
 
 def held_bag(
@@ -112,12 +114,20 @@ class ItemVectors:
 
     def coordinates(self, tokens: Sequence[str]) -> NDArray[np.float64] | None:
         """Return where the items of one bag lie, (T, 2) by their names; None where it is not known."""
-        bag = self.bags.get(tokens[0].rpartition(":")[0]) if len(tokens) else None
+        bag = self._bag_of(tokens)
         if bag is None or bag.read_coordinates is None:
             return None
         rows = [self.row(name) for name in tokens]
         start = self.starts[self._order[tokens[0].rpartition(":")[0]]]
         return bag.read_coordinates()[[row - start for row in rows if row is not None]]
+
+    def picture(self, tokens: Sequence[str]) -> NDArray[np.uint8] | None:
+        """Return the picture that the items of one bag are patches of, (height, width, 3); None of others."""
+        bag = self._bag_of(tokens)
+        return None if bag is None or bag.read_picture is None else bag.read_picture()
+
+    def _bag_of(self, tokens: Sequence[str]) -> StoredBag | None:
+        return self.bags.get(tokens[0].rpartition(":")[0]) if len(tokens) else None
 
     def content(self) -> str:
         """Return a hash of all vectors: the same vectors give the same one."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from heedmap.data.item_vectors import ItemVectors, StoredBag
 from heedmap.data.readers import one_per_split
 from heedmap.data.rows import LabelledTexts, Row
+from heedmap.data.thumbnails import pillow
 from heedmap.errors import InputError
 from heedmap.nouns import PICTURES
 
@@ -31,14 +31,15 @@ class Grid:
     """How a picture is cut into patches: `rows` × `columns` of them, each a vector of `width` numbers.
 
     `cut` makes the vectors (rows × columns, width) of a picture (height, width, 3) of bytes, row by row; `grey`
-    (width,) is the vector of a patch that shows nothing.
-    `content` says what the vectors depend on beside the picture's file.
+    (width,) is the vector of a patch that shows nothing. `shown` makes a picture of vectors again, as the model
+    sees it. `content` says what the vectors depend on beside the picture's file.
     """
 
     rows: int
     columns: int
     width: int
     cut: Callable[[NDArray[np.uint8]], NDArray[np.float32]]
+    shown: Callable[[NDArray[np.float32]], NDArray[np.uint8]]
     grey: NDArray[np.float32]
     content: str
 
@@ -63,7 +64,9 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
     Raises:
         InputError: Pillow is not installed, or the file is no picture.
     """
-    Image, ImageOps = _pillow()
+    Image = pillow()
+    from PIL import ImageOps
+
     try:
         with Image.open(path) as picture:
             colours = ImageOps.exif_transpose(picture).convert("RGB")
@@ -76,23 +79,15 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
     return np.asarray(colours, dtype=np.uint8)
 
 
-def _pillow() -> tuple[Any, Any]:
-    try:
-        from PIL import Image, ImageOps
-    except ImportError as error:
-        raise InputError(
-            'pictures are read with Pillow, which is not installed: pip install "heedmap[images]"'
-        ) from error
-    return Image, ImageOps
-
-
 def stored_picture(path: Path, grid: Grid) -> StoredBag:
     """Return a picture as a bag of patches, which is read when it is asked for."""
     read = partial(_patches, path, grid)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     digest.update(grid.content.encode())
-    return StoredBag(grid.count, read, digest.digest(), str(path), grid.coordinates)
+    return StoredBag(
+        grid.count, read, digest.digest(), str(path), grid.coordinates, lambda: grid.shown(read())
+    )
 
 
 def _patches(path: Path, grid: Grid) -> NDArray[np.float32]:

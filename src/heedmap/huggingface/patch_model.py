@@ -24,11 +24,15 @@ Head = Callable[[Any, Tensor, Tensor], Tensor]
 
 
 def _of_first(model: Any, states: Tensor, real: Tensor) -> Tensor:
-    return model.classifier(states[:, 0])
+    logits: Tensor = model.classifier(states[:, 0])
+    return logits
 
 
 def _of_first_two(model: Any, states: Tensor, real: Tensor) -> Tensor:
-    return (model.cls_classifier(states[:, 0]) + model.distillation_classifier(states[:, 1])) / 2
+    logits: Tensor = model.cls_classifier(states[:, 0]) + model.distillation_classifier(
+        states[:, 1]
+    )
+    return logits / 2
 
 
 def _of_first_and_mean(model: Any, states: Tensor, real: Tensor) -> Tensor:
@@ -36,7 +40,8 @@ def _of_first_and_mean(model: Any, states: Tensor, real: Tensor) -> Tensor:
     before = 1 + getattr(model.config, "num_register_tokens", 0)
     kept = real[:, before:, None].to(states.dtype)
     mean = (states[:, before:] * kept).sum(1) / kept.sum(1).clamp(min=1)
-    return model.classifier(torch.cat([states[:, 0], mean], dim=1))
+    logits: Tensor = model.classifier(torch.cat([states[:, 0], mean], dim=1))
+    return logits
 
 
 HEADS: dict[str, Head] = {
@@ -49,7 +54,7 @@ HEADS: dict[str, Head] = {
 """What each architecture does with the last hidden states (B, N, D): its logits (B, C), as its forward does."""
 
 
-class PatchModel(PreTrainedModel):
+class PatchModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     """A vision transformer that reads ids of patches, (B, N), with an `attention_mask` where some are padding.
 
     Its weights are those of `classifier`, transformers' model, whose embeddings are replaced: they return what
@@ -57,6 +62,7 @@ class PatchModel(PreTrainedModel):
     """
 
     base_model_prefix = "classifier"
+    places: Tensor  # position embeddings of special tokens and patches, (P, D)
     _supports_sdpa = True
     _supports_attention_backend = True
 
@@ -66,7 +72,7 @@ class PatchModel(PreTrainedModel):
         super().__init__(classifier.config)
         classifier.config.pad_token_id, classifier.config.eos_token_id = PADDING, None
         self.classifier, self.head = classifier, HEADS[type(classifier).__name__]
-        embeddings = classifier.base_model.embeddings
+        embeddings: Any = classifier.base_model.embeddings
         self.table = PatchTable(embeddings, picturing.grid, pictures)
         self.register_buffer("places", _positions(embeddings, picturing), persistent=False)
         # The embeddings are made here: the model's own pass gets them ready.
@@ -86,7 +92,7 @@ class PatchModel(PreTrainedModel):
     ) -> SequenceClassifierOutput:
         """Return the logits (B, C) of the kept patches."""
         embedded = self.table(input_ids) + self._places_of(input_ids)
-        body = self.classifier.base_model
+        body: Any = self.classifier.base_model
         output = body(body.embeddings.dropout(embedded), attention_mask=attention_mask, **options)
         logits = self.head(self.classifier, output.last_hidden_state, attention_mask.bool())
         return SequenceClassifierOutput(logits=logits, attentions=output.attentions)
@@ -107,7 +113,7 @@ class PatchTable(nn.Module):
         super().__init__()
         self.grid, self.pictures = grid, pictures
         # Not a part of this module: its weights are the model's.
-        self._embeddings = [embeddings]
+        self._embeddings: list[Any] = [embeddings]
 
     def special(self) -> Float[Tensor, "S D"]:
         """Return the special tokens' embeddings, in the order of their positions."""

@@ -25,7 +25,7 @@ class PatchTokens(PreTrainedTokenizerBase):
     model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012  # as transformers declares it
 
     def __init__(self, special: Sequence[str], pictures: ItemVectors) -> None:
-        super().__init__(extra_special_tokens=list(special))
+        super().__init__(extra_special_tokens=list(special))  # type: ignore[no-untyped-call]
         self.special, self.pictures = list(special), pictures
 
     def __repr__(self) -> str:

@@ -1,20 +1,22 @@
 """Put a vision transformer on trial: the patches of a picture in place of the words of a text."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heedmap.data.corpus import Corpus
+from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.digit_pictures import digit_pictures
 from heedmap.data.embedded import EMBEDDED_PICTURES
 from heedmap.data.item_vectors import ItemVectors, held_bag
 from heedmap.data.load import corpus_of
-from heedmap.data.pictures import read_picture_folders
+from heedmap.data.pictures import read_picture_folders, stored_picture
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
+from heedmap.files.naming import is_there
 from heedmap.huggingface import inputs
 from heedmap.huggingface.class_names import class_names
 from heedmap.huggingface.inputs import SubwordBatch
@@ -23,23 +25,25 @@ from heedmap.huggingface.model_adapter import eagerly
 from heedmap.huggingface.patch_model import PatchModel
 from heedmap.huggingface.patch_tokens import PADDING, PatchTokens, covered
 from heedmap.huggingface.picture_loading import (
-    Picturing,
     load_picture_model,
     made_up_pictures,
 )
 from heedmap.huggingface.sides import OUTSIDE
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.huggingface.verification import drift_on, verify_on
+from heedmap.huggingface.verification import Check, VerificationResult, drift_on, verify_on
+from heedmap.nouns import PICTURES
 from heedmap.settings import DataSettings, TransformerSettings
 
 
 class PictureClassifier(TransformerClassifier):
     """A vision transformer with one layer's weights on trial (see `TransformerClassifier`).
 
-    A picture is a text whose tokens name its patches, in the rows of `grid`. Left out, a patch has no position in
-    the sequence, and the others keep the position embeddings of their places; masked, its place is covered with
-    grey. `look_up` says of which pictures the names are; at first they are made-up ones.
+    A picture is a text whose tokens name its patches, in the rows of `grid`. Left out, a patch has no position
+    in the sequence, and the others keep the position embeddings of their places; masked, its place is covered
+    with grey. `look_up` says of which pictures the names are; at first they are made-up ones.
     """
+
+    nouns = PICTURES
 
     def __init__(
         self,
@@ -88,6 +92,26 @@ class PictureClassifier(TransformerClassifier):
         self.look_up(corpus.vectors)
         return corpus
 
+    def one_picture(self, path: str) -> Split:
+        """Return a split of one picture by its file; the model looks it up beside those that it knows.
+
+        Raises:
+            InputError: no such file, or no picture.
+        """
+        assert isinstance(self.tokenizer, PatchTokens)
+        file = Path(path).expanduser()
+        if not (is_there(path) and file.is_file()):
+            raise InputError(
+                f"{path:.200}: expected the file of a picture, PNG or JPEG; it is not there"
+            )
+        key = str(file.resolve())
+        bags = {**self.tokenizer.pictures.bags, key: stored_picture(file, self.grid)}
+        pictures = ItemVectors(bags, self.grid.width, in_memory=False)
+        names = pictures.names(key, self.grid.signs())
+        pictures.check(names[:1])
+        self.look_up(pictures)
+        return Split([file.name], [names], np.array([UNKNOWN]), vectors=pictures)
+
     def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
         """Count the positions of each picture, special ones included."""
         assert isinstance(self.tokenizer, PatchTokens)
@@ -126,39 +150,57 @@ def open_pictures(
     """Load a classifier of pictures from its folder or by its name on the Hub.
 
     Raises:
-        InputError: it cannot be loaded, fails the verification, or is not read as transformers reads it.
+        InputError: it cannot be loaded, or fails the verification.
     """
     if settings.output is not None:
         raise InputError("--output: an option of a model of texts with several labels; leave out")
-    classifier, picturing = load_picture_model(source, settings.dtype, device)
-    classes = class_names(classifier.config.id2label, str(source))
+    model, tokens, result = load_verified(source, settings.dtype, device)
+    if (refusal := result.refusal) is not None:
+        raise InputError(refusal)
+    classes = class_names(model.config.id2label, str(source))
+    return PictureClassifier(model, tokens, settings, classes)
+
+
+def load_verified(
+    source: object, dtype: str = "float32", device: str | None = None
+) -> tuple[PatchModel, PatchTokens, VerificationResult]:
+    """Load a classifier of pictures to be read by patches, and verify it on made-up pictures.
+
+    The verification is that of texts (see `heedmap.huggingface.verification`); as loaded it is compared on
+    whole pictures.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    classifier, picturing = load_picture_model(source, dtype, device)
     made_up = made_up_pictures(picturing)
     pixels = torch.from_numpy(np.stack([picturing.pixels(picture) for picture in made_up]))
     with torch.no_grad(), eagerly(classifier):
         expected = classifier(pixel_values=pixels.to(classifier.device, classifier.dtype)).logits
     bags = {str(i): held_bag(picturing.grid.cut(x), "made up") for i, x in enumerate(made_up)}
     pictures = ItemVectors(bags, picturing.grid.width, in_memory=True)
-    model = PatchModel(classifier, picturing, pictures).eval()
+    model = PatchModel(classifier, picturing, pictures)
+    model.train(False)
     tokens = PatchTokens(special_tokens(model), pictures)
-    whole = batch_of(
-        tokens, [pictures.names(name) for name in bags], range(len(bags)), model.device
-    )
-    parts = batch_of(tokens, samples(pictures), range(len(bags)), model.device)
+    names, rows = tokens.model_input_names, range(len(bags))
+    whole = batch_of(tokens, [pictures.names(name) for name in bags], rows, model.device)
+    parts = batch_of(tokens, samples(pictures), rows, model.device)
     with torch.no_grad(), eagerly(model):
-        off = difference(model(**whole.inputs(tokens.model_input_names)).logits, expected)
+        off = difference(model(**whole.inputs(names)).logits, expected)
     unit = torch.finfo(model.dtype).eps * roundings(model.dtype)
-    if off > unit * max(1.0, float(expected.abs().max())):
-        raise InputError(
-            f"{source}: expected a {model.architecture} that is read by its patches as transformers reads it; "
-            f"its answers to whole pictures differ by {off:.1e}; choose another model"
-        )
-    if (refusal := verify_on(model, parts.inputs(tokens.model_input_names)).refusal) is not None:
-        raise InputError(refusal)
-    return PictureClassifier(model, tokens, settings, classes)
+    limit = unit * max(1.0, float(expected.abs().max()))
+    said = f"{len(bags)} whole pictures as transformers reads them: answers differ by {off:.1e}"
+    check = Check("as loaded", "as loaded", off <= limit, off, f"{said} (at most {limit:.1e})")
+    result = verify_on(model, parts.inputs(names))
+    return (
+        model,
+        tokens,
+        replace(result, architecture=model.architecture, checks=(*result.checks, check)),
+    )
 
 
 def samples(pictures: ItemVectors) -> tuple[Text, ...]:
-    """Return of three pictures the first whole, the second without its first third, of the third one patch."""
+    """Return the first picture whole, the second without its first third, and one patch of the third."""
     whole, part, least = (pictures.names(name) for name in pictures.bags)
     return whole, part[len(part) // 3 :], least[-1:]
 

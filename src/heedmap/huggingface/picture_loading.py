@@ -70,7 +70,7 @@ def load_picture_model(
     """Load a trained classifier of pictures, frozen and in eval mode, and how it sees them.
 
     Raises:
-        InputError: as `heedmap.huggingface.loading.load_classifier`; another architecture than those of `HEADS`;
+        InputError: as `heedmap.huggingface.loading.load_classifier`; an architecture that is not in `KINDS`;
             no preprocessing beside the model, or pictures of a size that it does not read.
     """
     if (kind := str(written_config(source).get("model_type"))) not in KINDS:
@@ -92,7 +92,7 @@ def _processor(place: Place) -> Any:
         )
     with quiet():
         try:
-            return AutoImageProcessor.from_pretrained(
+            return AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
                 place.source, local_files_only=place.local, trust_remote_code=False
             )
         except Exception as error:  # the file is bad, or Pillow is missing
@@ -108,7 +108,7 @@ def picturing(model: PreTrainedModel, processor: Any, what: str) -> Picturing:
     Raises:
         InputError: a model of other than three channels, or a processor that makes another size than it reads.
     """
-    own = model.base_model.embeddings.patch_embeddings
+    own: Any = model.base_model.get_submodule("embeddings.patch_embeddings")
     if own.num_channels != _CHANNELS:
         raise InputError(
             f"expected a model of pictures of {_CHANNELS} channels in {what}, got one of {own.num_channels}; "
@@ -125,8 +125,8 @@ def picturing(model: PreTrainedModel, processor: Any, what: str) -> Picturing:
     fixed = not type(model).__name__.startswith("Dinov2")  # which interpolates its positions
     if fixed and (height, width) != (image_height, image_width):
         raise InputError(
-            f"expected a {PROCESSOR} that makes pictures of {image_height} × {image_width} pixels, as the model "
-            f"in {what} reads them, got {height} × {width}; correct its size"
+            f"expected a {PROCESSOR} that makes pictures of {image_height} × {image_width} pixels, as the "
+            f"model in {what} reads them, got {height} × {width}; correct its size"
         )
     down, across = own.patch_size
     rows, columns = height // down, width // across
@@ -143,16 +143,23 @@ def picturing(model: PreTrainedModel, processor: Any, what: str) -> Picturing:
         patches = made.reshape(_CHANNELS, rows, down, columns, across).transpose(1, 3, 0, 2, 4)
         return patches.reshape(rows * columns, -1)
 
-    # The mean colour where pictures are scaled by one, as it would be 0 then: else the middle of all bytes.
-    middle = getattr(processor, "image_mean", None) if processor.do_normalize else None
-    grey = np.full((image_height, image_width, _CHANNELS), 255 * np.array(middle or 0.5))
-    vector = cut(np.round(grey).astype(np.uint8))[0]
-    if processor.do_normalize:
-        vector = np.zeros_like(vector)
-    content = processor.to_json_string()
-    return Picturing(
-        pixels, height, width, Grid(rows, columns, down * across * _CHANNELS, cut, vector, content)
-    )
+    def shown(patches: NDArray[np.float32]) -> NDArray[np.uint8]:
+        parts = patches.reshape(rows, columns, _CHANNELS, down, across).transpose(0, 3, 1, 4, 2)
+        colours = parts.reshape(rows * down, columns * across, _CHANNELS)
+        if processor.do_normalize:
+            colours = colours * np.array(processor.image_std) + np.array(processor.image_mean)
+        if processor.do_rescale:
+            colours = colours / processor.rescale_factor
+        return np.clip(np.round(colours), 0, 255).astype(np.uint8)
+
+    width_of_patch = down * across * _CHANNELS
+    # The mean colour, by which pictures are centred; else the middle of all bytes.
+    grey = np.zeros(width_of_patch, dtype=np.float32)
+    if not processor.do_normalize:
+        middle = np.full((image_height, image_width, _CHANNELS), 128, np.uint8)
+        grey = cut(middle)[0]
+    grid = Grid(rows, columns, width_of_patch, cut, shown, grey, processor.to_json_string())
+    return Picturing(pixels, height, width, grid)
 
 
 def made_up_pictures(picturing: Picturing) -> list[NDArray[np.uint8]]:

@@ -35,6 +35,7 @@ from heedmap.huggingface.views import View, on_words
 from heedmap.importance.words import sum_by_word
 from heedmap.models.layered import Map
 from heedmap.models.trace import READS, Trace
+from heedmap.nouns import Nouns
 from heedmap.settings import TransformerSettings
 
 ROWS = ("row", "gradient", "effective")  # views of the read row; the others use all rows
@@ -66,6 +67,7 @@ class TransformerClassifier:
     """
 
     capabilities = READS
+    nouns: Nouns | None = None  # what it reads, where that is no text of words
     samples: Sequence[Text] = SAMPLE_WORDS  # of several lengths, by which the model is tried
 
     def __init__(

@@ -27,6 +27,15 @@ class Adversary:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A small picture as a data URI, and the column and row of each of its patches."""
+
+    uri: str
+    columns: list[int]
+    rows: list[int]
+
+
+@dataclass(frozen=True)
 class Window:
     """The numbers of a text, or of one window of a text that is longer than the model reads.
 
@@ -38,6 +47,7 @@ class Window:
     `adversary` is None where it is not searched for. `flip` is the smallest set of tokens that flips the answer
     when their weights are erased, None if there is none; `smallest` says whether that is exact or the best of
     several rankings. `flip_along_map` is the number of tokens it takes in the map's order, 0 if it never flips.
+    `picture` is what the tokens are patches of, in their columns and rows; None of a text.
     """
 
     tokens: list[str]
@@ -55,6 +65,7 @@ class Window:
     flip: FlipSet | None
     smallest: bool
     flip_along_map: int
+    picture: Picture | None = None
 
     @property
     def is_number(self) -> bool:

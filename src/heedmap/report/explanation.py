@@ -16,6 +16,7 @@ from heedmap.files.storage import write_atomically
 from heedmap.nouns import TEXTS, Nouns
 from heedmap.report.explained_window import Floats, Window
 from heedmap.report.inline_styles import InlineStyles, style_attribute
+from heedmap.report.picture_maps import over_picture
 from heedmap.report.templates import environment
 from heedmap.report.window_views import (
     marked_text,
@@ -133,7 +134,11 @@ class Explanation:
         ]
         template = environment(self.nouns).get_template("explanation.html")
         return template.render(
-            explanation=self, classes=self._likeliest(), windows=windows, styled=styled
+            explanation=self,
+            classes=self._likeliest(),
+            windows=windows,
+            styled=styled,
+            over=over_picture,
         )
 
     def _sentences(self, window: Window) -> list[str]:
@@ -206,6 +211,7 @@ class Explanation:
         * `adversary`: `weights`, `jsd`, `jsd_upper`, `exact`; or None;
         * `flip`: `tokens` (their positions, from 0), `mass` (the attention on them), `answer`, `probability`
           and `ranking` ("exact", or the ranking whose first tokens they are); or None where nothing flips;
+        * of a picture `picture`: its `uri`, and the `columns` and `rows` of its patches;
         * `smallest`: whether `flip` is exact, so that None is a proof; and `flip_along_map`.
         """
         return {
@@ -228,6 +234,9 @@ class Explanation:
             for name, value in vars(window).items()
         }
         values |= {"unknown": window.unknown.tolist()}
+        del values["picture"]
+        if window.picture is not None:
+            values["picture"] = asdict(window.picture)
         values |= {
             "importance_mass": _number(window.importance_mass),
             "largest_mass": _number(window.largest_mass),

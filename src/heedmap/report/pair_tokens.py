@@ -1,4 +1,4 @@
-"""The words of a text as pages show them, with marks: of a pair's second text, and of what is asked about."""
+"""Items as pages show them, with marks: of a pair's second text, of what is asked about, and patches by places."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,11 @@ ASKED = "→"
 def shown_tokens(instance: Mapping[str, Any]) -> list[str]:
     """Return the tokens of a row of the table of instances, the second text of a pair begun with a mark.
 
-    A mark stands before the word that the model is asked about, too.
+    A mark stands before the word that the model is asked about, too. Of a picture they are the rows and columns
+    of its patches.
 
+    >>> shown_tokens({"tokens": ["1.png:0=r0c0", "1.png:1=r0c1"], "picture": "data:image/png;base64,…"})
+    ['r0c0', 'r0c1']
     >>> shown_tokens({"tokens": ["A", "film"], "second": 1})
     ['A', '‖ film']
     >>> shown_tokens({"tokens": ["A", "film"], "target": 1})
@@ -23,4 +26,6 @@ def shown_tokens(instance: Mapping[str, Any]) -> list[str]:
         tokens[target] = f"{ASKED} {tokens[target]}"
     if second is not None and second < len(tokens):
         tokens[second] = f"{SECOND} {tokens[second]}"
+    if instance.get("picture") is not None:
+        return [token.rpartition("=")[2] for token in tokens]
     return tokens

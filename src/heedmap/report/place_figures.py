@@ -17,6 +17,7 @@ MOST = 6  # bags
 CELLS = 40  # of a raster's longer side; several items share a cell where there are more places
 GAP = 0.08  # between two rasters, of the side of one
 LABEL = 0.1  # of the side: the room of a bag's name
+OVER = 0.7  # opacity of the largest number of a map that lies over a picture
 SIDE = 225  # pixels, with which cells are about square in the page's column
 MAPS = {"attention": ("instances", "attention"), "leave-one-out": ("leave_one_out", "importance")}
 
@@ -37,6 +38,7 @@ def place_figures(audit: AuditResult) -> list[Figure]:
         if table in audit.tables and column in audit.tables[table].column_names
     }
     cells: list[dict[str, Any]] = []
+    pictures: list[dict[str, Any]] = []
     labels: list[dict[str, Any]] = []
     top = 0.0
     for row in chosen_rows:
@@ -53,6 +55,17 @@ def place_figures(audit: AuditResult) -> list[Figure]:
             if weights is None or any(w is None for w in weights):
                 continue
             text_row = instances["row"][row].as_py()
+            if "picture" in instances.column_names:
+                right, down = extent(xy)
+                pictures.append(
+                    {
+                        "url": instances["picture"][row].as_py(),
+                        "x": left,
+                        "x2": left + right,
+                        "y": top + LABEL,
+                        "y2": top + LABEL + down,
+                    }
+                )
             for cell in raster(xy, np.array(weights)):
                 bottom = max(bottom, cell["y2"])
                 cells.append(
@@ -70,7 +83,7 @@ def place_figures(audit: AuditResult) -> list[Figure]:
         top += LABEL + bottom + GAP
     if not cells:
         return []
-    return [_figure(cells, labels, list(maps), len(chosen_rows), top)]
+    return [_figure(cells, pictures, labels, list(maps), len(chosen_rows), top)]
 
 
 def raster(places: NDArray[np.float64], weights: NDArray[np.float64]) -> list[dict[str, float]]:
@@ -100,8 +113,16 @@ def raster(places: NDArray[np.float64], weights: NDArray[np.float64]) -> list[di
     ]  # fmt: skip
 
 
+def extent(places: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the width and height of the raster of places with whole numbers, in a square of side 1."""
+    columns, rows = places.max(0) - places.min(0) + 1
+    longer = max(columns, rows)
+    return float(columns / longer), float(rows / longer)
+
+
 def _figure(
     cells: list[dict[str, Any]],
+    pictures: list[dict[str, Any]],
     labels: list[dict[str, Any]],
     names: Sequence[str],
     count: int,
@@ -109,23 +130,36 @@ def _figure(
 ) -> Figure:
     width = len(names) * (1 + GAP) - GAP
     colours = list(PALETTE[: len(names)])
+    # What lies under a map of a picture is seen through it.
+    opacity = alt.Scale(domain=[0, 1], range=[0, OVER]) if pictures else None
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
     shades = alt.Chart(rows(cells)).mark_rect(stroke=QUIET, strokeWidth=0.2).encode(
         x=x, x2="x2:Q", y=y, y2="y2:Q",
         color=alt.Color("map:N", scale=alt.Scale(domain=list(names), range=colours), legend=None),
-        fillOpacity=alt.FillOpacity("strength:Q", scale=None),
+        fillOpacity=alt.FillOpacity("strength:Q", scale=opacity),
         tooltip=["map:N", "weight:Q"],
     )  # fmt: skip
     words = alt.Chart(rows(labels)).mark_text(align="left", baseline="middle", fontSize=11)
-    drawing = alt.layer(shades, words.encode(x=x, y=y, text="text:N"))
+    below = [
+        alt.Chart(rows(pictures)).mark_image(aspect=False)
+        .encode(x=x, x2="x2:Q", y=y, y2="y2:Q", url="url:N")
+    ] if pictures else []  # fmt: skip
+    drawing = alt.layer(*below, shades, words.encode(x=x, y=y, text="text:N"))
     caption = (
         "Each cell is a place of the slide's grid, where its items lie; full colour is the largest number of a "
         "map. Where a bag has more places than cells, a cell shows the largest of its items. Empty is where no "
         "item lies. The bags are those that the page shows first."
     )
+    title = "The map over the places of the items"
+    if pictures:
+        title = "The map over the picture"
+        caption = (
+            "Each text as the model sees it, with the map over its words: the largest number of a map has the "
+            "strongest colour, and 0 none. The texts are those that the page shows first."
+        )
     keys = [Key(name, colour) for name, colour in zip(names, colours, strict=True)]
     return Figure(
-        "places", "The map over the places of the items", f"{count} texts", caption,
+        "places", title, f"{count} texts", caption,
         specification(drawing, round(SIDE * height)), keys,
     )  # fmt: skip

@@ -208,7 +208,11 @@ def _texts(tables: Mapping[str, pa.Table], rows: Sequence[int]) -> dict[str, Any
         "tokens": [
             shown_tokens(instance)
             for instance in instances.select(
-                [name for name in ("tokens", "second", "target") if name in instances.column_names]
+                [
+                    name
+                    for name in ("tokens", "second", "target", "picture")
+                    if name in instances.column_names
+                ]
             ).to_pylist()
         ],
         "label": labels,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Union, overload
 from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, holds_model, kind_of, name_of
 from heedmap.models.trace import Model
+from heedmap.nouns import Nouns
 from heedmap.report.explanation import Explanation, Explanations
 from heedmap.runs.explained import check_input, explain_input
 from heedmap.runs.folder import RunFolder
@@ -83,7 +84,8 @@ def explain(
     Args:
         source: a run, a run's folder (whose corpus is not read), or a Hugging Face classifier: its folder, its
             name on the Hub, or (model, tokenizer) or a text classification pipeline.
-        text: the text; or a list of texts, or of pairs (text, query) for a model of pairs.
+        text: the text, or for a model of pictures the path of a picture; or a list of such, or of pairs
+            (text, query) for a model of pairs.
         query: the question or hypothesis that a model of pairs reads the one text given.
         target: the word of the one text that a token classifier is asked about, or its number from 1 up; of a
             masked language model, the word that the text's one [MASK] hides.
@@ -154,11 +156,11 @@ def opened(
     from heedmap.huggingface.opening import open_classifier
 
     model, settings = open_classifier(TransformerSettings.of(source=name), device=device)
-    return Path(name), _settings_of(settings), model
+    return Path(name), _settings_of(settings, model.nouns), model
 
 
-def _settings_of(model: TransformerSettings) -> RunSettings:
-    data = DataSettings(source=NO_DATA, raw=True, max_tokens=UNLIMITED_WORDS)
+def _settings_of(model: TransformerSettings, nouns: Nouns | None = None) -> RunSettings:
+    data = DataSettings(source=NO_DATA, raw=True, max_tokens=UNLIMITED_WORDS, nouns=nouns)
     return RunSettings(fingerprint="", data=data, model=model)
 
 

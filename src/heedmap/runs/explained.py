@@ -1,6 +1,6 @@
 """Explain texts by a model: the audit's questions, asked of single texts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.trace import Model
-from heedmap.report.explained_window import Adversary, Window
+from heedmap.report.explained_window import Adversary, Picture, Window
 from heedmap.report.explanation import Explanation, Explanations
 from heedmap.report.pair_tokens import shown_tokens
 from heedmap.report.wording import architecture_text
@@ -199,9 +199,17 @@ def _windows(evidence: AuditContext, unknown: list[NDArray[np.bool_]]) -> list[W
                 flip=flip,
                 smallest=flips.get(f"count_{EXACT}") is not None,
                 flip_along_map=flips.get("count_attention") or 0,
+                picture=_picture(instance),
             )
         )
     return windows
+
+
+def _picture(instance: Mapping[str, Any]) -> Picture | None:
+    if instance.get("picture") is None:
+        return None
+    columns, rows = ([int(place) for place in instance[axis]] for axis in "xy")
+    return Picture(instance["picture"], columns, rows)
 
 
 def _unknown(model: AttentionClassifier, split: Split) -> tuple[list[NDArray[np.bool_]], list[str]]:

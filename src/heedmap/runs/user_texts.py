@@ -1,7 +1,7 @@
 """Texts that a user gives a run's model to read, one or many, without a corpus."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,6 +23,15 @@ from heedmap.settings import DataSettings
 from heedmap.terminal.output import remark
 
 Texts = Sequence[str] | Sequence[tuple[str, str]]
+
+
+@runtime_checkable
+class OfPictures(Protocol):
+    """A model that reads pictures, which a user gives by their files."""
+
+    def one_picture(self, path: str) -> Split:
+        """Return a split of one picture, which the model can look up from now on."""
+        ...
 
 
 class UserText(NamedTuple):
@@ -114,6 +123,12 @@ def read(
             f"{name}: expected a run of a model that reads texts, got one that reads bags of vectors; the "
             "report of its audit shows each bag"
         )
+    if isinstance(model, OfPictures):
+        if user_text.query is not None:
+            raise InputError(
+                f"{name}: expected no query: it reads pictures; leave query out (--query)"
+            )
+        return model.one_picture(user_text.text), []
     pairs = reads_pairs(model, settings)
     if pairs and user_text.query is None:
         raise InputError(

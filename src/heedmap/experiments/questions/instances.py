@@ -69,6 +69,7 @@ COLUMNS = Columns(
             "where the item of a bag lies, to the right; only where it is known",
         ),
         "y": ("list per token", "the same, downwards"),
+        "picture": ("data URI", "the picture as the model sees it, small; only of pictures"),
         "rationale": ("list per token", "whether people, or the grammar, mark the token"),
         "word_attention": (
             "list per token of lists per word",
@@ -114,6 +115,8 @@ def instances(context: AuditContext) -> pa.Table:
     if (places := split.places) is not None:
         for axis, name in enumerate("xy"):
             columns[name] = pa.array([None if p is None else p[:, axis].tolist() for p in places])
+    if (pictures := split.pictures) is not None:
+        columns["picture"] = pictures
     if split.rationale is not None:
         columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
     if isinstance(context.model, HierarchicalClassifier):

@@ -1,0 +1,179 @@
+"""Runs of pictures: what goes in, what is refused, and what report and explanation show."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import transformers as hf
+from PIL import Image
+from tiny_vision import CLASSES, picture, saved_pictures, saved_vision
+
+import heedmap as hm
+from heedmap.calibration.digit_vision import train_digit_vision
+from heedmap.data.digit_pictures import drawn_pictures
+from heedmap.data.pictures import read_picture
+from heedmap.errors import InputError
+from heedmap.huggingface.patch_tokens import covered
+from heedmap.models.layered import Map
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return saved_vision(tmp_path_factory.mktemp("vit"))
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    return saved_pictures(tmp_path_factory.mktemp("pictures"))
+
+
+def test_a_pictures_class_is_its_folder_and_its_patches_lie_in_rows_and_columns(model, pictures):
+    run = hm.open_model(model, pictures, progress=False)
+    test = run.corpus.splits["test"]
+    assert [run.model.classes[label] for label in test.labels] == [
+        k.split("/")[0] for k in test.keys
+    ]
+    assert test.tokens[0][:5] == [f"cat/0.jpg:{i}=r{i // 4}c{i % 4}" for i in range(5)]
+    assert test.places[0][5].tolist() == [1.0, 1.0]
+    assert sorted(CLASSES) == sorted(run.model.classes)
+
+
+def test_the_test_split_alone_is_audited_and_other_files_are_counted(model, tmp_path):
+    saved_pictures(tmp_path / "train")
+    saved_pictures(tmp_path / "test", per_class=1)
+    (tmp_path / "test" / "cat" / "notes.txt").write_text("none")
+    corpus = hm.open_model(model, tmp_path, progress=False).corpus
+    assert sorted(corpus.splits["test"].keys) == [
+        "test/cat/0.jpg",
+        "test/dog/1.png",
+        "test/owl/2.jpg",
+    ]
+    assert 1 in corpus.left_out.values()
+
+
+def test_a_run_is_opened_again_from_its_folder_and_knows_a_changed_picture(model, tmp_path):
+    data = saved_pictures(tmp_path / "data")
+    run = hm.open_model(model, data, out=tmp_path / "run", progress=False)
+    again = hm.open_run(tmp_path / "run")
+    texts = run.corpus.splits["test"].texts
+    both = [r.model.logits(r.model.batch(texts, range(len(texts)))) for r in (run, again)]
+    assert (both[0] == both[1]).all()
+    Image.fromarray(picture(99)).save(data / "dog" / "1.png")
+    with pytest.raises(InputError, match="is not what it was"):
+        hm.open_run(tmp_path / "run")
+
+
+def test_report_and_figures_lay_the_map_over_the_picture(model, pictures, tmp_path):
+    audit = hm.audit(hm.open_model(model, pictures, progress=False), permutations=5, progress=False)
+    thumbnails = audit["instances"]["picture"].tolist()
+    assert all(uri.startswith("data:image/png;base64,") for uri in thumbnails)
+    page = audit.save(tmp_path / "report.html").read_text("utf-8")
+    assert "The map over the picture" in page
+    assert sum(uri in page for uri in thumbnails) == 6
+    assert "r0c3" not in audit.bottom_line.sentence
+
+
+def test_an_explanation_shows_a_picture_that_no_corpus_has(model, pictures, tmp_path):
+    run = hm.open_model(model, pictures, progress=False)
+    path = pictures / "dog" / "1.png"
+    explained, audited = hm.explain(model, str(path)), hm.audit(run, permutations=5, progress=False)
+    row = run.corpus.splits["test"].keys.index("dog/1.png")
+    np.testing.assert_allclose(
+        explained.attention, audited["instances"]["attention"][row], atol=1e-6
+    )
+    page = explained.save(tmp_path / "page.html").read_text("utf-8")
+    assert len(re.findall("<image href=", page)) >= 5
+    assert len(re.findall("<rect ", page)) == 16 * len(re.findall("<image href=", page))
+    assert "patches" in str(explained)
+    # The run still knows its own pictures.
+    hm.explain(run, str(path))
+    assert (
+        run.model.logits(run.model.batch(run.corpus.splits["test"].texts[:1], [0])).isfinite().all()
+    )
+
+
+def test_the_command_checks_and_draws(model, pictures, heedmap, tmp_path):
+    assert heedmap("check", str(model)).code == 0
+    path = str(pictures / "dog" / "1.png")
+    assert heedmap("picture", str(model), path, "--out", str(tmp_path / "p.html")).code == 0
+    assert "<image href=" in (tmp_path / "p.html").read_text("utf-8")
+    values = json.loads(heedmap("explain", str(model), path, "--json").out)
+    assert values["windows"][0]["picture"]["rows"][4:6] == [1, 1]
+
+
+def test_swin_is_refused_with_the_cause(tmp_path, pictures):
+    config = hf.SwinConfig(image_size=32, patch_size=4, embed_dim=8, depths=[1], num_heads=[1])
+    hf.SwinForImageClassification(config).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="within windows and merges the patches"):
+        hm.open_model(tmp_path, pictures, progress=False)
+
+
+def test_a_model_without_its_preprocessing_is_refused(tmp_path, pictures):
+    (saved_vision(tmp_path) / "preprocessor_config.json").unlink()
+    with pytest.raises(InputError, match=r"expected preprocessor_config\.json"):
+        hm.open_model(tmp_path, pictures, progress=False)
+
+
+def test_a_processor_of_another_size_is_refused(tmp_path, pictures):
+    path = saved_vision(tmp_path) / "preprocessor_config.json"
+    made = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**made, "size": {"height": 20, "width": 20}}))
+    with pytest.raises(InputError, match="makes pictures of 16 × 16 pixels"):
+        hm.open_model(tmp_path, pictures, progress=False)
+
+
+def test_a_file_that_is_no_picture_is_refused_by_its_name(model, tmp_path):
+    saved_pictures(tmp_path)
+    (tmp_path / "dog" / "broken.png").write_bytes(b"no picture")
+    with pytest.raises(InputError, match=r"broken\.png: expected a picture"):
+        hm.open_model(model, tmp_path, progress=False)
+    with pytest.raises(InputError, match=r"none\.png: expected the file of a picture"):
+        hm.explain(model, str(tmp_path / "none.png"))
+
+
+@pytest.mark.parametrize("data", ["reviews", ["a text"]])
+def test_texts_are_refused_by_a_model_of_pictures(model, data):
+    with pytest.raises(InputError, match="expected a folder of pictures"):
+        hm.open_model(model, data, progress=False)
+
+
+def test_pictures_are_refused_without_a_model_of_pictures():
+    with pytest.raises(InputError, match="expected a classifier of pictures"):
+        hm.load("digit-pictures")
+
+
+def test_a_picture_is_read_the_way_up_that_its_file_says(tmp_path):
+    made = Image.fromarray(picture(3))
+    exif = made.getexif()
+    exif[0x0112] = 6  # to be turned by a quarter
+    made.save(tmp_path / "turned.png", exif=exif)
+    assert (read_picture(tmp_path / "turned.png") == np.rot90(picture(3), -1)).all()
+
+
+def test_a_covered_patch_is_named_once():
+    assert (
+        covered("cats/1.png:3=r0c3") == covered(covered("cats/1.png:3=r0c3")) == "cats/1.png:3=grey"
+    )
+    assert covered("a=b.png:3") == "a=b.png:3=grey"
+
+
+def test_the_digits_place_is_marked_in_grids_of_other_sizes():
+    drawn = next(drawn_pictures("test"))
+    assert drawn.marks(4, 4).sum() == 1
+    assert np.argwhere(drawn.marks(4, 4).reshape(4, 4)).tolist() == [[drawn.row, drawn.column]]
+    assert drawn.marks(8, 8).sum() == 4
+    assert drawn.marks(2, 2).sum() == 1
+    assert drawn.marks(1, 1).all()
+
+
+def test_a_small_vit_learns_the_digits_and_its_rollout_finds_them(tmp_path):
+    folder = train_digit_vision(tmp_path / "vit", epochs=1)
+    run = hm.open_model(folder, "digit-pictures", progress=False)
+    test = run.corpus.splits["test"]
+    batch = run.model.batch(test.texts, range(len(test)))
+    accuracy = (run.model.logits(batch).argmax(1).numpy() == test.labels).mean()
+    found = run.model.heat_maps(batch, [Map("rollout", 2, None)])[:, 0].argmax(1).numpy()
+    marked = np.stack(test.rationale).argmax(1)
+    assert accuracy > 0.5
+    assert (found == marked).mean() > 0.9
