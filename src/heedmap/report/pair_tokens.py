@@ -1,4 +1,4 @@
-"""Items as pages show them: marks of a pair's second text and of what is asked about, patches by their places."""
+"""Items as pages show them: with marks of a pair's second text and of what is asked about, patches by place."""
 
 from collections.abc import Mapping
 from typing import Any
