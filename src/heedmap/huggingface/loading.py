@@ -142,8 +142,8 @@ def refuse_word_classes(source: object) -> None:
     if task is Task.WORDS:
         raise InputError(
             f"{source}: expected a model to fine-tune as a classifier of texts, got one of token "
-            "classification, which heedmap audits and does not train; train it with transformers, or name another "
-            "model"
+            "classification, which heedmap audits and does not train; train it with transformers, or name "
+            "another model"
         )
 
 
