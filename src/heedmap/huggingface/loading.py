@@ -135,8 +135,9 @@ def refuse_word_classes(source: object) -> None:
         return
     if task is Task.WORDS:
         raise InputError(
-            f"{source}: expected a model to fine-tune as a classifier of texts, got one of token classification,"
-            " which heedmap audits and does not train; train it with transformers, or name another model"
+            f"{source}: expected a model to fine-tune as a classifier of texts, got one of token "
+            "classification, which heedmap audits and does not train; train it with transformers, or name "
+            "another model"
         )
 
 
