@@ -2,6 +2,7 @@
 
 import json
 
+import datasets
 import numpy as np
 import pytest
 import torch
@@ -151,6 +152,22 @@ def test_the_task_is_known_without_the_weights(tmp_path):
     with quiet():
         classifier, _ = load_for_training(masked, ["no", "yes"])  # as a body to fine-tune
     assert type(classifier).__name__ == "BertForSequenceClassification"
+
+
+def test_labels_have_the_names_that_a_data_set_gives_their_numbers(tmp_path):
+    tagger = save(tmp_path / "tags", of_masks=False)
+    names = ["LOC", "PER", "O"]  # in another order than the model's
+    features = datasets.Features(
+        tokens=datasets.Sequence(datasets.Value("string")),
+        ner_tags=datasets.Sequence(datasets.ClassLabel(names=names)),
+    )
+    tags = {"tokens": [["a", "great", "film"], ["bad"]], "ner_tags": [[2, 1, 0], [1]]}
+    given = datasets.Dataset.from_dict(tags, features=features)
+    given.to_parquet(tmp_path / "texts.parquet")
+    for data in (given, tmp_path / "texts.parquet"):
+        corpus = hm.open_model(tagger, data).corpus
+        labels = [corpus.classes[label] for label in corpus.splits["test"].labels]
+        assert labels == ["PER", "LOC", "PER"]
 
 
 def test_heedmap_trains_no_token_classifier(tmp_path):

@@ -7,8 +7,17 @@ import pytest
 
 from heedmap.data.asked_words import FIRST_AND_SECOND, with_mask
 from heedmap.data.load import load_corpus
-from heedmap.data.texts import Asked, beginning, exchanged, replaced, shortened, with_tokens
+from heedmap.data.texts import (
+    Asked,
+    beginning,
+    exchanged,
+    read_as,
+    replaced,
+    shortened,
+    with_tokens,
+)
 from heedmap.errors import InputError
+from heedmap.experiments.methods.rereading import Readings
 from heedmap.settings import DataSettings
 
 LABELS = ["O", "PER", "LOC"]
@@ -49,6 +58,15 @@ def test_the_word_is_hidden_where_it_would_be_removed_or_replaced():
     everything = np.ones(4, dtype=bool)
     assert asked(replaced(TEXT, everything, donor)) == (["y", " y", " [MASK]", "y\n"], 2)
     assert TEXT.tokens[2] == " Bob"
+
+
+def test_equal_words_around_the_word_are_not_taken_for_it():
+    text = Asked(["bad", " bad", " bad"], 1)
+    without_first, without_last = exchanged(with_tokens(text, [" bad"] * 3), 0), exchanged(text, 2)
+    assert read_as(with_tokens(without_first, [*without_last])) != read_as(without_last)
+    readings = Readings()
+    assert readings.add(0, without_last) == readings.add(0, exchanged(text, 2)) == 0
+    assert readings.add(0, with_tokens(without_first, [*without_last])) == 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])

@@ -74,7 +74,7 @@ class InMemory:
             values: list[Any] = []
             for i, value in enumerate(rows.values(column)):
                 try:
-                    values.append(_plain(value) if names is None else _named(value, names))
+                    values.append(_plain(value) if names is None else _each_named(value, names))
                 except ValueError as error:
                     raise InputError(f"{rows.place_of(i)}, {column}: {error}") from error
             read_columns[column] = values
@@ -240,6 +240,13 @@ def _list(values: Values, role: str) -> list[Any]:
     if not isinstance(python_values, Sequence) or isinstance(python_values, str | bytes):
         raise TypeError(f"expected a list with a {role} for each text, got {kind_of(values)}")
     return list(python_values)
+
+
+def _each_named(value: Any, names: Sequence[str]) -> Any:
+    """Return the name of a class by its number, or of each class in a list."""
+    if isinstance(value, list):
+        return [_named(number, names) for number in value]
+    return _named(value, names)
 
 
 def _named(value: int | None, names: Sequence[str]) -> str | None:

@@ -75,8 +75,15 @@ def _table(path: Path) -> "pa.Table":
 def _class_names(schema: "pa.Schema") -> dict[str, list[str]]:
     """Return the classes' names by column, from what the `datasets` library writes into a file."""
     metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    features = ((metadata.get("info") or {}).get("features") or {}).items()
+    # The labels of words are a list of such a feature.
+    by_name = {
+        name: feature.get("feature", feature)
+        for name, feature in features
+        if isinstance(feature, dict)
+    }
     return {
         name: [str(label) for label in feature["names"]]
-        for name, feature in ((metadata.get("info") or {}).get("features") or {}).items()
+        for name, feature in by_name.items()
         if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
     }

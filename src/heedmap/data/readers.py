@@ -158,9 +158,10 @@ def read_hub(name: str) -> dict[str, Rows]:
 def rows_of(part: "Dataset", name: str) -> Rows:
     """Return the rows of a `datasets.Dataset`, whose name is for errors."""
     names = {
-        column: list(feature.names)
+        column: list(of_list.names)
         for column, feature in part.features.items()
-        if type(feature).__name__ == "ClassLabel"
+        # The labels of words are a list of such a feature.
+        if type(of_list := getattr(feature, "feature", feature)).__name__ == "ClassLabel"
     }
 
     def values(column: str) -> list[Any]:

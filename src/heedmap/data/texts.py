@@ -179,6 +179,17 @@ def with_tokens(text: Text, tokens: Sequence[str]) -> Text:
     return replace(text, tokens=tokens) if isinstance(text, Pair | TwoTexts | Asked) else tokens
 
 
+def read_as(text: Text) -> tuple[str | int, ...]:
+    """Return what two changes of one text share that are read the same: their tokens, and a place among them.
+
+    >>> read_as(["a", " b"]), read_as(joined(["a"], [" b"])), read_as(Asked(["a", " b"], 0))
+    (('a', ' b'), ('a', ' b', 1), ('a', ' b', 0))
+    """
+    if isinstance(text, Asked):
+        return (*text, text.target)
+    return (*text, text.second) if isinstance(text, TwoTexts) else tuple(text)
+
+
 def _reworded(token: str, donor: str) -> str:
     """Put another token's word between the white space of this one."""
     start = len(token) - len(token.lstrip())

@@ -157,11 +157,13 @@ def repeats_text(audit: AuditResult) -> str | None:
     parts = []
     if repeats:
         verb = "repeats" if repeats == 1 else "repeat"
-        if "target" in instances.column_names:  # several words of a text are asked about
-            verb = "is of the same words as" if repeats == 1 else "are of the same words as"
+        counted = "text"
+        if "target" in instances.column_names:  # several words of a sentence are asked about
+            verb = "shares its sentence with" if repeats == 1 else "share their sentence with"
+            counted = "sentence"
         parts.append(
             f"{repeats:,} of the {instances.num_rows:,} audited texts {verb} another; "
-            "intervals count each text once"
+            f"intervals count each {counted} once"
         )
     also_in = audit.about.get("also_in")
     if isinstance(also_in, Mapping) and any(also_in.values()):

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from heedmap.data.texts import Text, replaced, shortened
+from heedmap.data.texts import Text, read_as, replaced, shortened
 from heedmap.experiments.context import AuditContext
 from heedmap.importance.deletions import read
 from heedmap.models.layered import Layered
@@ -133,11 +133,11 @@ class Readings:
     """Changed texts that are read together, each of a row once."""
 
     texts: list[Text] = field(default_factory=list)
-    numbers: dict[tuple[int, tuple[str, ...]], int] = field(default_factory=dict)
+    numbers: dict[tuple[int, tuple[str | int, ...]], int] = field(default_factory=dict)
 
     def add(self, row: int, text: Text) -> int:
         """Return the number under which the reading is found."""
-        number = self.numbers.setdefault((row, tuple(text)), len(self.texts))
+        number = self.numbers.setdefault((row, read_as(text)), len(self.texts))
         if number == len(self.texts):
             self.texts.append(text)
         return number
