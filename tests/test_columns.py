@@ -16,7 +16,9 @@ from making import SETTINGS, left_over
 from pair_transformers import pair_classifier, texts_of
 from tiny_regressions import number_model
 from tiny_transformers import TEXTS, tiny_classifier
+from tiny_vision import saved_pictures, saved_vision
 
+import heedmap as hm
 from heedmap.data.corpus import Split
 from heedmap.experiments.columns import Columns
 from heedmap.experiments.context import AuditContext
@@ -38,7 +40,7 @@ def marked(tokens):
     return [np.arange(len(text)) == 0 for text in tokens]
 
 
-def audits():
+def audits(folder):
     """Models and texts of each kind, with the settings that decide which columns there are."""
     texts = random_texts([3, 5, 8, 1])
     sparse = {"normaliser": "sparsemax", "encoder": "average"}
@@ -65,13 +67,17 @@ def audits():
     pairs = texts_of("both")
     split = split_of([list(p) for p in pairs], seconds=np.array([p.second for p in pairs]))
     yield AuditContext(pair_classifier(), split, QUICK, registered())
+    run = hm.open_model(
+        saved_vision(folder / "model"), saved_pictures(folder / "data", per_class=1), progress=False
+    )
+    yield AuditContext(run.model, run.corpus.splits["test"], QUICK, registered())
 
 
 @pytest.fixture(scope="module")
-def tables():
+def tables(tmp_path_factory):
     """Every table of these audits, by name."""
     found = defaultdict(list)
-    for evidence in audits():
+    for evidence in audits(tmp_path_factory.mktemp("audits")):
         for name in applicable(evidence.model, evidence.split, compared=bool(evidence.other_seeds)):
             found[name].append(evidence.table(name))
     rated = split_of(TEXTS, amounts=np.array([0.5, 1.0, 2.0]))
