@@ -79,17 +79,17 @@ def asked_rows(table: Rows, part: str, settings: DataSettings) -> LabelledTable:
             left_out["empty text"] += 1
             continue
         try:
-            asked = (
+            texts = (
                 _masked(key, row_values, columns, settings)
                 if of_masks
                 else _tagged(key, row_values, columns, table)
             )
         except InputError as error:
             raise InputError(f"{table.place_of(number)}: {error}") from error
-        rows += [(split, row) for row in asked]
+        rows += [(split, row) for row in texts]
     text, label = columns[0], columns[1]
-    read = Columns(text, label, id=id_column if keys else None)
-    return LabelledTable(read, rows, left_out, notes)
+    id_name = id_column if keys else None
+    return LabelledTable(Columns(text, label, id=id_name), rows, left_out, notes)
 
 
 def for_outputs(
@@ -168,11 +168,11 @@ def _tagged(key: str, values: Sequence[Any], columns: Sequence[Any], table: Rows
             f"expected as many labels as words, got {len(tags)} labels ({columns[1]}) of {len(words)} words "
             f"({columns[0]})"
         )
-    kept = [(word, tag) for word, tag in zip(words, tags, strict=True) if word]
-    tokens = spaced([word for word, _ in kept])
+    tagged_words = [(word, tag) for word, tag in zip(words, tags, strict=True) if word]
+    tokens = spaced([word for word, _ in tagged_words])
     return [
         Row(f"{key}, word {place + 1}", tokens, tag, target=place)
-        for place, (_, tag) in enumerate(kept)
+        for place, (_, tag) in enumerate(tagged_words)
         if tag not in ("", UNASKED)
     ]
 
@@ -204,20 +204,20 @@ def _tag(tag: Any, column: str, table: Rows) -> str:
 
 
 def _masked_columns(table: Rows, settings: DataSettings) -> tuple[str, str, str]:
-    found = {
+    columns = {
         "text": find_column(table, settings.text, TEXT),
         "label": find_column(table, settings.label, HIDDEN_WORD),
         "foil": find_column(table, settings.foil, FOIL),
     }
-    if missing := [role for role, column in found.items() if column is None]:
-        what = {"text": "the text", "label": "the hidden word", "foil": "the foil"}
+    if missing := [role for role, column in columns.items() if column is None]:
+        descriptions = {"text": "the text", "label": "the hidden word", "foil": "the foil"}
         raise InputError(
             f"{table.source or settings.source}: expected for a masked language model columns of the text with "
-            f"one {HIDDEN}, of the word that it hides, and of a foil; no column of {what[missing[0]]}; the "
-            f"columns are {some_of(table.columns, 20)}; name it with --{missing[0]}-column, or to classify "
+            f"one {HIDDEN}, of the word that it hides, and of a foil; no column of {descriptions[missing[0]]}; "
+            f"the columns are {some_of(table.columns, 20)}; name it with --{missing[0]}-column, or to classify "
             "texts fine-tune the model first: `heedmap train --model`"
         )
-    return str(found["text"]), str(found["label"]), str(found["foil"])
+    return str(columns["text"]), str(columns["label"]), str(columns["foil"])
 
 
 def _masked(
@@ -290,8 +290,8 @@ def with_mask(text: str, settings: DataSettings) -> tuple[list[str], int]:
             f"expected a text with one {HIDDEN} in place of the hidden word, got {len(masks)} of them in "
             f"{text!r:.60}"
         )
-    before, after = text[: masks[0].start()], text[masks[0].end() :]
-    stripped = before.rstrip()
+    left_side, right_side = text[: masks[0].start()], text[masks[0].end() :]
+    stripped = left_side.rstrip()
     tokens = tokenizer_of(settings)
     start = [*tokens(stripped)]
-    return [*start, f"{before[len(stripped) :]}{HIDDEN}", *tokens(after)], len(start)
+    return [*start, f"{left_side[len(stripped) :]}{HIDDEN}", *tokens(right_side)], len(start)

@@ -109,21 +109,21 @@ def target_inputs(
     Raises:
         InputError: a word that is asked about has no position.
     """
-    asked = [text for text in texts if isinstance(text, Asked)]
-    if not asked or len(asked) < len(texts):
+    asking_texts = [text for text in texts if isinstance(text, Asked)]
+    if not asking_texts or len(asking_texts) < len(texts):
         return {}
-    targets = torch.tensor([text.target for text in asked], device=words.device)
+    targets = torch.tensor([text.target for text in asking_texts], device=words.device)
     is_target = words == targets.unsqueeze(1)
     if not bool(is_target.any(1).all()):
-        unread = asked[int((~is_target.any(1)).nonzero()[0])]
+        unread = asking_texts[int((~is_target.any(1)).nonzero()[0])]
         raise InputError(
             f"expected a word that the tokenizer reads, got {unread.tokens[unread.target]!r:.60}, which it "
             "drops; leave the row out"
         )
     row = _first_of(is_target).long()
-    if asked[0].choices is None:
+    if asking_texts[0].choices is None:
         return {TARGET: row}
-    ids = [[word_number(tokenizer, word) for word in text.choices or ()] for text in asked]
+    ids = [[word_number(tokenizer, word) for word in text.choices or ()] for text in asking_texts]
     numbers = torch.tensor(ids, device=words.device)
     return {TARGET: row, FIRST: row * numbers[:, :1], SECOND: row * numbers[:, 1:]}
 
@@ -157,8 +157,8 @@ def unlike_an_entry(tokenizer: PreTrainedTokenizerBase, word: str) -> InputError
 
 def is_one_entry(tokenizer: PreTrainedTokenizerBase, word: str) -> bool:
     """Return whether a word is one entry of a tokenizer's vocabulary, as it stands within a text."""
-    within = _within_a_text(tokenizer, word)
-    return len(within) == 1 and within[0] != tokenizer.unk_token_id
+    entries = _within_a_text(tokenizer, word)
+    return len(entries) == 1 and entries[0] != tokenizer.unk_token_id
 
 
 def _within_a_text(tokenizer: PreTrainedTokenizerBase, word: str) -> list[int]:

@@ -115,12 +115,12 @@ def _changes(
                     (row, name, without, add(shortened(text, place < count)) if count else None)
                 )
     again = read(context.model, texts)[:, 0].numpy()
-    found: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    changes_of: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for row, name, numbers, alone in parts:
         changes = np.abs(again[list(numbers)] - outputs[row])
         left = np.nan if alone is None else float(abs(again[alone] - outputs[row]))
-        found.setdefault((row, name), []).append((float(changes.max()), left))
-    means = {key: np.array(pairs).mean(0).tolist() for key, pairs in found.items()}
+        changes_of.setdefault((row, name), []).append((float(changes.max()), left))
+    means = {key: np.array(pairs).mean(0).tolist() for key, pairs in changes_of.items()}
     return {key: (without, alone) for key, (without, alone) in means.items()}
 
 
