@@ -117,7 +117,7 @@ def test_words_that_cannot_be_asked_about_are_refused(tmp_path):
     with refused("a word of the text", "there 2 times"):
         hm.explain(tagger, "bad bad", target="bad")
     assert hm.explain(tagger, "bad bad", target="2").tokens == ["bad", "→ bad"]
-    with refused("a masked language model", "leave out"):
+    with refused("a masked language model", "leave it out"):
         hm.explain(tagger, "bad", target="bad", foil="film")
     with refused("as its foil", "none"):
         hm.explain(masked, "[MASK]", target="film")
@@ -138,7 +138,7 @@ def test_options_of_another_task_are_refused(tmp_path):
         (masked, masks, {"tokenizer": "sentences"}, "--tokenizer sentences"),
         (tagger, tags, {"output": "PER"}, "--output PER"),
     ):
-        with refused(said, "leave out"):
+        with refused(said, "leave it out"):
             hm.open_model(model, data, **options)
 
 

@@ -278,7 +278,7 @@ def test_options_of_the_other_kind_are_one_line(tmp_path):
         outputs_of(number, unit=" ")
     classes = tiny_model("bert", 2)
     classes.save_pretrained(tmp_path / "classes")
-    with refused("--unit stars", "gives a number", "leave out"):
+    with refused("--unit stars", "gives a number", "leave it out"):
         outputs_of(tmp_path / "classes", unit="stars")
 
 

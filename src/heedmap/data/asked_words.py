@@ -264,7 +264,7 @@ def asked_text(
         )
     if foil is not None:
         raise InputError(
-            f"--foil {foil:.40}: expected a masked language model, got one that classifies words; leave out"
+            f"--foil {foil:.40}: expected a masked language model, got one that classifies words; leave it out"
         )
     tokens = [*tokenizer_of(settings)(text)]
     places = [place for place, token in enumerate(tokens) if token.strip() == target]

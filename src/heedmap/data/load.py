@@ -111,7 +111,7 @@ def corpus_of(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[st
     if texts.vectors is not None and settings.tokenizer != "words":
         raise InputError(
             f"--tokenizer {settings.tokenizer}: an option of texts, got {texts.nouns.instances}, whose "
-            f"{texts.nouns.items} are not split; leave out"
+            f"{texts.nouns.items} are not split; leave it out"
         )
     if settings.asks is not None:
         texts, outputs = for_outputs(texts, settings, outputs)

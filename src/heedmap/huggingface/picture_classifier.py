@@ -153,7 +153,9 @@ def open_pictures(
         InputError: it cannot be loaded, or fails the verification.
     """
     if settings.output is not None:
-        raise InputError("--output: an option of a model of texts with several labels; leave out")
+        raise InputError(
+            "--output: an option of a model of texts with several labels; leave it out"
+        )
     model, tokens, result = load_verified(source, settings.dtype, device)
     if (refusal := result.refusal) is not None:
         raise InputError(refusal)

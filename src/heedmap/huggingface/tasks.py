@@ -71,21 +71,21 @@ def asking(settings: DataSettings, task: Task) -> DataSettings:
     if settings.foil is not None and task is not Task.MASKS:
         raise InputError(
             f"--foil-column {settings.foil}: expected a masked language model, got one that classifies "
-            f"{'words' if task is Task.WORDS else 'texts'}; leave out"
+            f"{'words' if task is Task.WORDS else 'texts'}; leave it out"
         )
     if settings.asked != "labelled" and task is not Task.WORDS:
         raise InputError(
-            f"--asked {settings.asked}: expected a model of token classification, got another; leave out"
+            f"--asked {settings.asked}: expected a model of token classification, got another; leave it out"
         )
     if not task.is_asked_of_words:
         return settings
     if settings.query is not None:
         raise InputError(
             f"--query-column {settings.query}: expected single texts for a model that answers at their words, "
-            "got pairs; leave out"
+            "got pairs; leave it out"
         )
     if settings.tokenizer == "sentences":
         raise InputError(
-            "--tokenizer sentences: expected words, of which the model is asked; leave out"
+            "--tokenizer sentences: expected words, of which the model is asked; leave it out"
         )
     return settings.model_copy(update={"asks": task.asks})

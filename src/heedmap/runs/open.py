@@ -200,7 +200,7 @@ def _read_amounts(settings: DataSettings, outputs: Sequence[str]) -> DataSetting
         return settings
     if settings.classes is not None:
         raise InputError(
-            "--classes: expected none of a model that gives a number (a regression); leave out"
+            "--classes: expected none of a model that gives a number (a regression); leave it out"
         )
     return settings.model_copy(update={"amounts": settings.labels_read})
 
