@@ -9,7 +9,7 @@ from conftest import QUICK, stamped
 from wording import refused
 
 import heedmap as hm
-from heedmap.files.storage import refuse_file, refuse_special, write_atomically
+from heedmap.files.storage import refuse_file, refuse_place, refuse_special, write_atomically
 from heedmap.settings import AuditSettings, TrainSettings
 
 AUDIT = ("audit", "--data", "texts.csv")
@@ -164,7 +164,6 @@ def test_a_device_or_a_pipe_is_never_replaced_by_a_file(tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc here")
 def test_a_folder_in_which_nothing_can_be_made_is_refused():
-    with refused("nothing can be made in /proc"):
-        refuse_file(Path("/proc/run"))
-    with refused("/proc/run: the folder cannot be made"):
-        refuse_file(Path("/proc/run/below"))
+    for place in ("/proc/run", "/proc/run/below"):
+        with refused("/proc/run: the folder cannot be made", "--out"):
+            refuse_place(Path(place))

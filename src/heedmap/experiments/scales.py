@@ -50,8 +50,11 @@ CLASSES = Scale()
 
 
 def scale_of(instances: pa.Table, classes: list[str]) -> Scale:
-    """Return the scale of an audit, from the table of its instances; `classes` are the names of its outputs."""
-    if len(classes) > 1:
+    """Return the scale of an audit, from the table of its instances; `classes` are the names of its outputs.
+
+    A table without predictions has no deviation of them.
+    """
+    if len(classes) > 1 or "probabilities" not in instances.column_names:
         return CLASSES
     (unit,) = classes
     outputs = outputs_of_texts(instances)

@@ -181,20 +181,29 @@ def refuse_file(folder: Path) -> None:
         raise _invalid_place(folder, f"the link {root} leads nowhere")
     if not os.access(root, os.W_OK | os.X_OK):
         raise _invalid_place(folder, f"{root} is read-only")
-    if root != whole:
-        missing = root / whole.relative_to(root).parts[0]
-        try:  # in /proc, say, nothing can be made, although it is not read-only
-            missing.mkdir()
-        except FileExistsError:  # another process has just made it
-            return
-        except OSError as error:
-            if missing == whole:
-                raise _invalid_place(folder, f"nothing can be made in {root}") from error
-            raise InputError(
-                f"{missing}: the folder cannot be made ({error.strerror or error}); choose another place"
-            ) from error
-        with suppress(OSError):  # another process has begun to write there
-            missing.rmdir()
+
+
+def refuse_place(folder: Path) -> None:
+    """Raise InputError if a folder cannot be made (see `refuse_file`), also where only trying it can tell.
+
+    In /proc, say, nothing can be made, although it is not read-only.
+    """
+    refuse_file(folder)
+    whole = folder.absolute()
+    root = next(above for above in (whole, *whole.parents) if os.path.lexists(above))
+    if root == whole:
+        return
+    missing = root / whole.relative_to(root).parts[0]
+    try:
+        missing.mkdir()
+    except FileExistsError:  # another process has just made it
+        return
+    except OSError as error:
+        raise InputError(
+            f"{missing}: the folder cannot be made ({error.strerror or error}); choose another --out"
+        ) from error
+    with suppress(OSError):  # another process has begun to write there
+        missing.rmdir()
 
 
 def refuse_special(path: Path) -> None:

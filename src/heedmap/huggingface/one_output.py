@@ -77,7 +77,7 @@ def unit_of(config: PreTrainedConfig, unit: str | None) -> str:
     if not gives_number(config):
         raise InputError(
             f"--unit {unit}: expected a model that gives a number (a regression), got one that gives classes; "
-            "leave out"
+            "leave it out"
         )
     (name,) = (config.id2label or {0: STANDARD}).values()
     said = unit if unit is not None else "" if name == STANDARD else str(name)

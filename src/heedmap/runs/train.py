@@ -13,7 +13,7 @@ from heedmap.data.in_memory import Source, source_of
 from heedmap.data.load import as_written, load_corpus
 from heedmap.data.vocabulary import vectors_hash
 from heedmap.errors import InputError
-from heedmap.files.naming import MODEL, kind_of, name_of
+from heedmap.files.naming import MODEL, is_there, kind_of, name_of
 from heedmap.keywords import split, takes
 from heedmap.runs.defaults import defaults_for
 from heedmap.runs.folder import RunFolder
@@ -216,7 +216,8 @@ def fine_tune(
     from heedmap.training.fine_tune import FineTuning, limit_of, new_model
 
     base = name_of(base, MODEL)
-    refuse_word_classes(base)
+    if is_there(base):  # on the Hub it is looked for after the texts
+        refuse_word_classes(base)
     parts = split("fine_tune", settings, RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
     text_options, training_options, trial_options = parts
     trial_settings = TransformerSettings.of(source=base, **trial_options)

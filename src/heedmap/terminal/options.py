@@ -150,9 +150,9 @@ def names(text: str) -> list[str]:
 
 def folder(path: object) -> Path:
     """Parse and check the name of an output folder, before any work."""
-    from heedmap.files.storage import refuse_file
+    from heedmap.files.storage import refuse_place
 
-    return _checked_path(str(path), refuse_file)
+    return _checked_path(str(path), refuse_place)
 
 
 def file(path: object) -> Path:
@@ -178,9 +178,9 @@ Data = Annotated[
     typer.Option(
         "--data",
         help="A CSV, JSONL, Parquet or Excel file (.gz too), a folder with train/dev/test files, a folder of "
-        "texts per class, a folder of bags of vectors, a Hub name, or an embedded corpus: reviews, "
-        "reviews-stars, biographies-gender, biographies-occupation, babi_qa1, babi_qa2, babi_qa3, and of bags "
-        "digit-bags, four_bags, pos_neg, adjacent_pairs.",
+        "texts or pictures per class, a folder of bags of vectors, a Hub name, or an embedded corpus: reviews, "
+        "reviews-stars, biographies-gender, biographies-occupation, babi_qa1, babi_qa2, babi_qa3, of bags "
+        "digit-bags, four_bags, pos_neg, adjacent_pairs, and of pictures digit-pictures.",
     ),
 ]
 Transformer = Annotated[
