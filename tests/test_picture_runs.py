@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import transformers as hf
 from PIL import Image
+from tiny_transformers import reviews_classifier
 from tiny_vision import CLASSES, picture, saved_pictures, saved_vision
 
 import heedmap as hm
@@ -138,9 +139,12 @@ def test_texts_are_refused_by_a_model_of_pictures(model, data):
         hm.open_model(model, data, progress=False)
 
 
-def test_pictures_are_refused_without_a_model_of_pictures():
-    with pytest.raises(InputError, match="expected a classifier of pictures"):
+def test_pictures_are_refused_by_other_models_and_for_training(tmp_path):
+    with pytest.raises(InputError, match="heedmap audits models and trains none"):
         hm.load("digit-pictures")
+    reviews_classifier(tmp_path / "texts")
+    with pytest.raises(InputError, match="expected a classifier of pictures"):
+        hm.open_model(tmp_path / "texts", "digit-pictures", progress=False)
 
 
 def test_a_picture_is_read_the_way_up_that_its_file_says(tmp_path):

@@ -34,6 +34,11 @@ def embedded_texts(settings: DataSettings) -> LabelledTexts:
     """
     refuse_columns(settings, f"the embedded corpus {settings.source}")
     refuse_dialect(settings.source, **dialect_of(settings))
+    if settings.source in EMBEDDED_PICTURES and settings.training:
+        raise InputError(
+            f"{settings.source}: pictures, on which heedmap audits models and trains none; train with "
+            "transformers, then `heedmap audit --model`"
+        )
     if settings.source in EMBEDDED_PICTURES:
         raise InputError(
             f"{settings.source}: expected a classifier of pictures with them: give it as --model (ViT, DeiT or "
