@@ -165,6 +165,10 @@ def broken(tmp_path, arrays, name):
         (tmp_path / "s1.npy").unlink()
         parts = {"features": arrays[1], "coords": np.zeros((1, 2))}
         save_file(parts, tmp_path / "s1.safetensors")
+    if name == "flat with places":
+        (tmp_path / "s1.npy").unlink()
+        parts = {"features": np.zeros(2, dtype=np.float32), "coords": np.zeros((2, 2))}
+        save_file(parts, tmp_path / "s1.safetensors")
     if name == "many arrays":
         (tmp_path / "s1.npy").unlink()
         save_file({"a": arrays[1], "b": arrays[1]}, tmp_path / "s1.safetensors")
@@ -179,6 +183,7 @@ CASES = {
     "no such bags": ("'z'", "none"),
     "another width": ("s1.npy", "4", "7"),
     "flat": ("s1.npy", "(2,)"),
+    "flat with places": ("s1.safetensors", "a vector for each item", "(2,)"),
     "empty": ("s1.npy", "(0, 4)"),
     "objects": ("s1.npy", "numbers"),
     "damaged": ("s1.npy", "cannot be read"),

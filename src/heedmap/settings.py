@@ -142,7 +142,9 @@ class DataSettings(Settings):
         "Text of a pair that a --model's heat map is over: the text, the query, or both.", "text"
     )
     first: Literal["text", "query"] | None = option(
-        "Text of a pair that a --model reads first.", None, shown="the column that stands first"
+        "Which text of a pair a --model reads first: that of --text-column or that of --query-column.",
+        None,
+        shown="the column that stands first",
     )
     foil: str | None = option(
         "Column of the foil, the word that a masked language model might take for the hidden one.",

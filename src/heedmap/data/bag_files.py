@@ -31,7 +31,9 @@ class BagFile:
         self.features = _features_of(path, names)
         self.shape = self._shape(self.features)
         self.located = COORDINATES in names
-        if self.located and (shape := self._shape(COORDINATES)) != (self.shape[0], 2):
+        # Features of another shape than (T, D) are refused with those of the other bags (`common_width`).
+        is_bag = len(self.shape) == 2
+        if is_bag and self.located and (shape := self._shape(COORDINATES)) != (self.shape[0], 2):
             raise InputError(
                 f"{path}: expected {COORDINATES} of the shape ({self.shape[0]}, 2), a place for each item, got "
                 f"{shape}"
