@@ -331,6 +331,8 @@ def test_a_run_on_bags_is_kept_opened_and_audited(tmp_path, arrays, maps):
     assert audit["permutation"].shape[0] == 8
     with refused("bags"):
         opened.explain("a text")
+    with refused("bags"):  # no bag is read then
+        hm.explain(tmp_path / "run", "a text")
     # Where the vectors have changed it is another run.
     np.save(tmp_path / "s0.npy", arrays[1])
     with refused("run", "not what it was"):

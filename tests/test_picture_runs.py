@@ -17,6 +17,7 @@ from heedmap.data.pictures import read_picture
 from heedmap.errors import InputError
 from heedmap.huggingface.patch_tokens import covered
 from heedmap.models.layered import Map
+from heedmap.report.anonymous import without_texts
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +182,31 @@ def test_a_small_vit_learns_the_digits_and_its_rollout_finds_them(tmp_path):
     marked = np.stack(test.rationale).argmax(1)
     assert accuracy > 0.5
     assert (found == marked).mean() > 0.9
+
+
+def test_what_may_be_forwarded_holds_no_picture(model, pictures, tmp_path):
+    run = hm.open_model(model, pictures, progress=False)
+    audit = hm.audit(run, progress=False, minutes="all")
+    audit.save(tmp_path / "own.html")
+    audit.save(tmp_path / "anonymous.html", texts=False)
+    assert "data:image/png" in (tmp_path / "own.html").read_text("utf-8")
+    assert "data:image/png" not in (tmp_path / "anonymous.html").read_text("utf-8")
+    assert "picture" not in without_texts(audit).tables["instances"].column_names
+
+
+def test_names_of_files_are_no_texts_with_tags_in_them(model, tmp_path):
+    (tmp_path / CLASSES[0]).mkdir()
+    for number in range(3):
+        Image.fromarray(picture(number)).save(tmp_path / CLASSES[0] / f"{number}<b>.png")
+    corpus = hm.open_model(model, tmp_path, progress=False).corpus
+    assert not [note for note in corpus.notes if "HTML" in note]
+
+
+def test_pictures_in_a_folder_are_named_where_texts_are_expected(pictures):
+    with pytest.raises(InputError, match="got pictures, which a classifier of pictures reads"):
+        hm.load(pictures)
+
+
+def test_a_picture_has_no_windows(model, pictures):
+    with pytest.raises(InputError, match="--long-texts windows: an option of texts"):
+        hm.open_model(model, pictures, long_texts="windows", progress=False)

@@ -1,6 +1,7 @@
 """Models that give a number: changes are in its unit, and questions about decisions are not asked."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -315,6 +316,16 @@ def test_what_rests_on_the_bottom_line_or_on_classes_is_refused(rated, heedmap, 
     *_, run, _ = rated
     with refused("minutes", "gives a number"):
         hm.audit(run, minutes=1, overwrite=True, progress=False)
+    assert hm.audit(
+        replace(run, folder=None), minutes="all", permutations=2, progress=False
+    ).findings
+    model, data = run.folder.parent / "model", run.folder.parent / "data.csv"
+    done = heedmap(
+        "audit", "--model", model, "--data", data, "--minutes", "5", "--out", tmp_path / "none"
+    )
+    assert done.code == 2
+    assert "leave --minutes out" in done.err
+    assert not (tmp_path / "none").exists()
     done = heedmap("picture", run.folder, "a film", "--out", tmp_path / "picture.html")
     assert done.code == 2
     assert "gives a number" in done.err

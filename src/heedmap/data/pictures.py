@@ -138,6 +138,15 @@ def read_picture_folders(folder: Path, grid: Grid) -> LabelledTexts:
     return LabelledTexts(parts, left_out, vectors=store, nouns=PICTURES)
 
 
+def holds_pictures(folder: Path) -> bool:
+    """Return whether a folder holds pictures, by themselves or in the folders of classes or of splits."""
+    return any(
+        file.suffix.lower() in SUFFIXES
+        for pattern in ("*", "*/*", "*/*/*")
+        for file in folder.glob(pattern)
+    )
+
+
 def _key(file: Path, folder: Path) -> str:
     key = file.relative_to(folder).as_posix()
     try:

@@ -24,6 +24,7 @@ from heedmap.data.rows import Parts, Row, text_key
 from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import without_markup
 from heedmap.errors import InputError
+from heedmap.nouns import TEXTS
 from heedmap.settings import DataSettings
 from heedmap.terminal.output import quoted, some_of
 
@@ -238,8 +239,9 @@ def _nulls(texts: Mapping[str, Sequence[str]]) -> str | None:
 
 
 def _markup(texts: Mapping[str, Sequence[str]], settings: DataSettings) -> str | None:
-    # The rules of a data set may drop tags.
-    if settings.dataset is not None or settings.markup == "text":
+    # The rules of a data set may drop tags, and the names of a bag's items are no texts.
+    of_names = (settings.nouns or TEXTS).item != TEXTS.item
+    if settings.dataset is not None or settings.markup == "text" or of_names:
         return None
     tagged = settings.tokenizer != "sentences" or settings.raw  # or tags are dropped
     examples = [

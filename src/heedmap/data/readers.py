@@ -58,9 +58,9 @@ def read_rows(
     """
     with reading(path):
         if path.exists() and not path.is_file():
-            raise InputError(
-                f"{path}: expected a file, got a device or a pipe; save what it gives and name that"
-            )
+            remedy = "name a file in it" if path.is_dir() else "save what it gives and name that"
+            kind_of_place = "a folder" if path.is_dir() else "a device or a pipe"
+            raise InputError(f"{path}: expected a file, got {kind_of_place}; {remedy}")
         if not path.is_file():
             raise missing(path)
         kind, suffix, size = kind_of(path, alone=True), suffix_of(path), path.stat().st_size

@@ -25,6 +25,7 @@ from heedmap.data.labelled_rows import (
     with_text,
 )
 from heedmap.data.labels import check_labels
+from heedmap.data.pictures import holds_pictures
 from heedmap.data.rows import AMOUNT_COLUMNS, ColumnSpec, LabelledTexts, Parts
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
@@ -193,6 +194,11 @@ def _read_tables(path: Path, settings: DataSettings) -> Tables:
             notes = _unread(path, [*by_split.values()])
             return Tables({name: read_file(file) for name, file in by_split.items()}, notes=notes)
         if not by_name:
+            if holds_pictures(path):
+                raise InputError(
+                    f"{path}: expected texts or bags, got pictures, which a classifier of pictures reads: give "
+                    "it as --model (ViT, DeiT or DINOv2)"
+                )
             names = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
             raise InputError(
                 f"{path}: expected train.csv, train.jsonl or train.parquet (dev and test beside it if "

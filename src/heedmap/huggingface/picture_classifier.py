@@ -81,6 +81,10 @@ class PictureClassifier(TransformerClassifier):
                 f"{settings.source}: expected no names of columns: the model reads pictures, whose class is "
                 "the name of their folder; leave them out"
             )
+        if self.settings.long_texts == "windows":
+            raise InputError(
+                "--long-texts windows: an option of texts; the model reads a picture whole; leave it out"
+            )
         texts = (
             digit_pictures(self.grid)
             if settings.source in EMBEDDED_PICTURES

@@ -13,6 +13,7 @@ from heedmap.experiments.repeats import text_numbers
 
 LEFT_OUT = "texts_left_out"  # a fact about such an audit
 TEXTS = ("tokens", "query")
+PICTURE = "picture"  # the column of an instance's own picture
 # What a word says for each class, in full precision, is nearly a name of it for whoever has the model.
 TELLING = ("relevance",)
 _QUOTED = re.compile(
@@ -28,7 +29,7 @@ def is_anonymous(audit: AuditResult) -> bool:
 
 
 def without_texts(audit: _Result) -> _Result:
-    """Return an audit in which no token, text, query or id of the user's is left.
+    """Return an audit in which no token, text, picture, query or id of the user's is left.
 
     A token is named by its text's number and its place there, so that equal texts are still counted once;
     whether two texts share a word is not told. A text keeps its line or row in the data, not its own id. Names
@@ -48,6 +49,8 @@ def without_texts(audit: _Result) -> _Result:
 
 def _anonymous(name: str, table: pa.Table, numbers: list[int] | None) -> pa.Table:
     is_ours = name in registered() and registered()[name].run.__module__.startswith("heedmap.")
+    if is_ours and PICTURE in table.column_names:
+        table = table.drop_columns([PICTURE])
     for place, field in enumerate(table.schema):
         if not _holds_text(field.type):
             continue

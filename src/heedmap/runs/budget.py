@@ -42,11 +42,10 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
             "one out"
         )
     lacking = [need for need in ("reading", "classes") if need not in run.model.capabilities]
-    if (settings.drawn or settings.minutes) and lacking:
-        does = "cannot read changed input again" if "reading" in lacking else "gives a number"
-        raise InputError(
-            "minutes, drawn: texts are drawn until the bottom line is certain, and there is none about a model "
-            f"that {does}; leave it out"
+    if lacking:
+        refuse_drawing(
+            settings,
+            "cannot read changed input again" if "reading" in lacking else "gives a number",
         )
     stored = None if run.folder is None else RunFolder(run.folder).settings(moved=True).audit
     if stored is not None and not stored.is_same_but_for_budget(settings):
@@ -63,6 +62,23 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
         earlier = {name: getattr(stored, name) for name in ("drawn", "unasked")}
         return settings.model_copy(update=earlier)
     return settings
+
+
+def refuse_drawing(settings: AuditSettings, does: str) -> None:
+    """Refuse to draw texts for a model of which there is no bottom line; `does` says what it does.
+
+    Raises:
+        InputError: a number of minutes or of texts to draw.
+    """
+    drawing = {"minutes": settings.minutes, "drawn": settings.drawn}
+    if drawing["minutes"] == "all":
+        drawing["minutes"] = None
+    for name, value in drawing.items():
+        if value:
+            raise InputError(
+                f"{name} = {value}: texts are drawn until the bottom line is certain, and there is none about "
+                f"a model that {does}; leave --{name} out"
+            )
 
 
 def _default(model: Layered, split: Split) -> float | None:

@@ -19,6 +19,7 @@ from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.stored_embedding import StoredEmbedding
 from heedmap.models.trace import Model
+from heedmap.nouns import BAGS
 from heedmap.settings import DataSettings
 from heedmap.terminal.output import remark
 
@@ -118,7 +119,7 @@ def read(
         raise InputError(
             f"{name}: expected a run of a model that reads texts, got arrays; call their model itself"
         )
-    if isinstance(getattr(model, "embedding", None), StoredEmbedding):
+    if isinstance(getattr(model, "embedding", None), StoredEmbedding) or settings.nouns == BAGS:
         raise InputError(
             f"{name}: expected a run of a model that reads texts, got one that reads bags of vectors; the "
             "report of its audit shows each bag"
