@@ -14,6 +14,7 @@ import pytest
 from conftest import random_pairs, random_sentences, random_texts, small_model
 from making import SETTINGS, left_over
 from pair_transformers import pair_classifier, texts_of
+from tiny_askers import TAGGED, on_trial
 from tiny_regressions import number_model
 from tiny_transformers import TEXTS, tiny_classifier
 from tiny_vision import saved_pictures, saved_vision
@@ -67,6 +68,8 @@ def audits(folder):
     pairs = texts_of("both")
     split = split_of([list(p) for p in pairs], seconds=np.array([p.second for p in pairs]))
     yield AuditContext(pair_classifier(), split, QUICK, registered())
+    asking = split_of([list(t) for t in TAGGED], targets=np.array([t.target for t in TAGGED]))
+    yield AuditContext(on_trial("bert", of_masks=False), asking, QUICK, registered())
     run = hm.open_model(
         saved_vision(folder / "model"), saved_pictures(folder / "data", per_class=1), progress=False
     )

@@ -160,3 +160,11 @@ def test_a_hidden_word_is_read_as_the_mask_of_the_model():
         (place,) = np.flatnonzero(batch.ids[0] == mask).tolist()
         assert int(batch.words[0, place]) == text.target
         assert len(LABELS) == model.logits(batch).shape[1]
+
+
+def test_a_word_that_a_change_joined_with_the_next_is_asked_at_their_sub_word():
+    joined_words = Asked(["bad", " unwatchable", "bad", " film"], 1)
+    expected = read_plainly(plain("bert", of_masks=False), joined_words)[0]
+    model = on_trial("bert", of_masks=False)
+    logits = model.logits(model.batch([joined_words], [0]))[0]
+    torch.testing.assert_close(logits, expected.flatten(), atol=1e-5, rtol=0)
