@@ -324,7 +324,7 @@ def test_what_rests_on_the_bottom_line_or_on_classes_is_refused(rated, heedmap, 
         "audit", "--model", model, "--data", data, "--minutes", "5", "--out", tmp_path / "none"
     )
     assert done.code == 2
-    assert "leave --minutes out" in done.err
+    assert "leave it out" in done.err
     assert not (tmp_path / "none").exists()
     done = heedmap("picture", run.folder, "a film", "--out", tmp_path / "picture.html")
     assert done.code == 2

@@ -77,7 +77,7 @@ def refuse_drawing(settings: AuditSettings, does: str) -> None:
         if value:
             raise InputError(
                 f"{name} = {value}: texts are drawn until the bottom line is certain, and there is none about "
-                f"a model that {does}; leave --{name} out"
+                f"a model that {does}; leave it out"
             )
 
 
