@@ -202,6 +202,14 @@ def test_names_of_files_are_no_texts_with_tags_in_them(model, tmp_path):
     assert not [note for note in corpus.notes if "HTML" in note]
 
 
+def test_names_of_files_in_any_script_are_no_texts_without_spaces(model, tmp_path):
+    (tmp_path / CLASSES[0]).mkdir()
+    Image.fromarray(picture(0)).save(tmp_path / CLASSES[0] / "这是一张很长很长的猫的图片.png")
+    corpus = hm.open_model(model, tmp_path, progress=False).corpus
+    assert len(corpus.splits["test"].tokens) == 1
+    assert not [note for note in corpus.notes if "spaces" in note]
+
+
 def test_pictures_in_a_folder_are_named_where_texts_are_expected(pictures):
     with pytest.raises(InputError, match="got pictures, which a classifier of pictures reads"):
         hm.load(pictures)

@@ -10,7 +10,7 @@ Texts further down, or beside the folders, are of no class that is certain: they
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from heedmap.data.columns import Rows, Tables
@@ -20,6 +20,8 @@ from heedmap.errors import InputError
 
 UNLABELLED = "unsup"
 _BESIDE = "not in a class's folder"
+ChosenFiles = Callable[[Sequence[Path]], Sequence[Path]]
+"""Returns those of a folder's files that are read: texts, or pictures."""
 
 
 def read_class_folders(folder: Path, encoding: str | None) -> Tables | None:
@@ -31,22 +33,24 @@ def read_class_folders(folder: Path, encoding: str | None) -> Tables | None:
     Raises:
         InputError: two folders for one split, or a text of another encoding, by its name.
     """
-    split_folders = _split_folders(folder)
-    files_by_class = {split: _classes(home) for split, home in split_folders.items()}
+    homes = split_folders(folder, _texts)
+    if "train" not in homes:  # the folder itself, if it has no split to train on
+        homes = {"all": folder}
+    files_by_class = {split: class_files(home, _texts) for split, home in homes.items()}
     if len(files_by_class.get("train", files_by_class.get("all", {}))) < 2:
         return None
     left_out: Counter[str] = Counter()
     tables: dict[str, Rows] = {}
     unread: dict[str, list[Path]] = {}
     for split, by_class in files_by_class.items():
-        prefix, home = "" if split == "all" else f"{split}: ", split_folders[split]
+        prefix, home = "" if split == "all" else f"{split}: ", homes[split]
         tables[split], counts = _read_classes(home, by_class, encoding)
         left_out.update({f"{prefix}{reason}": count for reason, count in counts.items()})
         inner = [path for name in by_class for path in _visible(home / name) if path.is_dir()]
         unread[f"{prefix}in a folder within a class's folder"] = inner
         unread[f"{prefix}{_BESIDE}"] = [p for p in _visible(home) if p.name not in by_class]
-    if "all" not in split_folders:
-        unread[_BESIDE] = [p for p in _visible(folder) if p not in split_folders.values()]
+    if "all" not in homes:
+        unread[_BESIDE] = [p for p in _visible(folder) if p not in homes.values()]
     sizes = {reason: sum(map(_count_texts, paths)) for reason, paths in unread.items()}
     left_out.update({reason: size for reason, size in sizes.items() if size})
     return Tables(tables, left_out)
@@ -69,7 +73,7 @@ def _read_classes(
                 left_out[f"{UNLABELLED}: texts without a class"] += 1
             else:
                 content, _, guess_notes = as_utf8(file, encoding)
-                keys.append(_checked_name(file, f"{label}/{file.name}"))
+                keys.append(checked_name(file, f"{label}/{file.name}"))
                 for note in guess_notes:
                     guesses.setdefault(note, []).append(keys[-1])
                 texts.append(content.decode())
@@ -90,8 +94,8 @@ def _read_classes(
     return rows, left_out
 
 
-def _checked_name(file: Path, key: str) -> str:
-    """Refuse the name of a class or a text that is not UTF-8: it stands in every result."""
+def checked_name(file: Path, key: str) -> str:
+    """Refuse the name of a class, a text or a picture that is not UTF-8: it stands in every result."""
     try:
         key.encode()
     except UnicodeEncodeError as error:
@@ -101,22 +105,26 @@ def _checked_name(file: Path, key: str) -> str:
     return key
 
 
-def _split_folders(folder: Path) -> dict[str, Path]:
-    """Return the folder of each split, or the folder itself where it has none to train on."""
-    by_split = one_per_split(
-        folder, ((path, path.name) for path in _visible(folder) if path.is_dir() and _classes(path))
+def split_folders(folder: Path, chosen_files: ChosenFiles) -> dict[str, Path]:
+    """Return the folder of each split in which there are folders of classes; empty where there are none."""
+    return one_per_split(
+        folder,
+        (
+            (path, path.name)
+            for path in _visible(folder)
+            if path.is_dir() and class_files(path, chosen_files)
+        ),
     )
-    return by_split if "train" in by_split else {"all": folder}
 
 
-def _classes(folder: Path) -> dict[str, list[Path]]:
-    """Return the files of each folder that has texts."""
+def class_files(folder: Path, chosen_files: ChosenFiles) -> dict[str, list[Path]]:
+    """Return all files of each folder in which some are chosen: texts, or pictures."""
     by_name = {
         path.name: [file for file in _visible(path) if file.is_file()]
         for path in _visible(folder)
         if path.is_dir()
     }
-    return {name: files for name, files in by_name.items() if _texts(files)}
+    return {name: files for name, files in by_name.items() if chosen_files(files)}
 
 
 def _texts(files: Sequence[Path]) -> list[Path]:

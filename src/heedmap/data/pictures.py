@@ -8,7 +8,7 @@ A picture's class is the name of its folder, its key its path in the folder: `te
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.class_folders import checked_name, class_files, split_folders
 from heedmap.data.item_vectors import ItemVectors, StoredBag
-from heedmap.data.readers import one_per_split
 from heedmap.data.rows import LabelledTexts, Row
 from heedmap.data.thumbnails import pillow
 from heedmap.errors import InputError
@@ -114,15 +114,16 @@ def read_picture_folders(folder: Path, grid: Grid) -> LabelledTexts:
     left_out: Counter[str] = Counter()
     pictures: dict[str, StoredBag] = {}
     labels: dict[str, list[tuple[str, str]]] = {}
-    for split, home in _split_folders(folder).items():
+    homes = split_folders(folder, _pictures) or {"all": folder}
+    for split, home in homes.items():
         prefix = "" if split == "all" else f"{split}: "
         labels[split] = []
-        for label, files in _classes(home).items():
-            for file in files:
-                if file.suffix.lower() not in SUFFIXES:
-                    left_out[f"{prefix}not a .png or .jpg file"] += 1
-                    continue
-                key = _key(file, folder)
+        for label, files in class_files(home, _pictures).items():
+            own_pictures = _pictures(files)
+            if other_files := len(files) - len(own_pictures):
+                left_out[f"{prefix}not a .png or .jpg file"] += other_files
+            for file in own_pictures:
+                key = checked_name(file, file.relative_to(folder).as_posix())
                 pictures[key] = stored_picture(file, grid)
                 labels[split].append((key, label))
     if not pictures:
@@ -140,45 +141,8 @@ def read_picture_folders(folder: Path, grid: Grid) -> LabelledTexts:
 
 def holds_pictures(folder: Path) -> bool:
     """Return whether a folder holds pictures, by themselves or in the folders of classes or of splits."""
-    return any(
-        file.suffix.lower() in SUFFIXES
-        for pattern in ("*", "*/*", "*/*/*")
-        for file in folder.glob(pattern)
-    )
+    return any(_pictures([*folder.glob(pattern)]) for pattern in ("*", "*/*", "*/*/*"))
 
 
-def _key(file: Path, folder: Path) -> str:
-    key = file.relative_to(folder).as_posix()
-    try:
-        key.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{str(file)!a}: expected names of folders and files in UTF-8, got others; rename them"
-        ) from error
-    return key
-
-
-def _split_folders(folder: Path) -> Mapping[str, Path]:
-    """Return the folder of each split, or the folder itself where it has none."""
-    by_split = one_per_split(
-        folder, ((path, path.name) for path in _visible(folder) if path.is_dir() and _classes(path))
-    )
-    return by_split or {"all": folder}
-
-
-def _classes(folder: Path) -> dict[str, list[Path]]:
-    """Return the files of each folder that has pictures."""
-    by_name = {
-        path.name: [file for file in _visible(path) if file.is_file()]
-        for path in _visible(folder)
-        if path.is_dir()
-    }
-    return {
-        name: files
-        for name, files in by_name.items()
-        if any(file.suffix.lower() in SUFFIXES for file in files)
-    }
-
-
-def _visible(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+def _pictures(files: Sequence[Path]) -> list[Path]:
+    return [file for file in files if file.suffix.lower() in SUFFIXES]

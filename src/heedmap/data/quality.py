@@ -67,7 +67,11 @@ def notes(
     """
     rows = [row for part in parts.values() for row in part]
     labels = Counter(row.label for row in [*rows, *strangers] if row.label)
-    texts = {name: [_text(row, settings) for row in part] for name, part in parts.items()}
+    # The names of a bag's items or a picture's patches are no texts.
+    of_words = (settings.nouns or TEXTS).item == TEXTS.item
+    texts = {
+        name: [_text(row, settings) for row in part] for name, part in parts.items() if of_words
+    }
     remarks = [_without_spaces(texts, settings), _alike(labels, number), _equal(labels, number)]
     remarks += [
         _missing_labels(labels),
@@ -239,9 +243,8 @@ def _nulls(texts: Mapping[str, Sequence[str]]) -> str | None:
 
 
 def _markup(texts: Mapping[str, Sequence[str]], settings: DataSettings) -> str | None:
-    # The rules of a data set may drop tags, and the names of a bag's items are no texts.
-    of_names = (settings.nouns or TEXTS).item != TEXTS.item
-    if settings.dataset is not None or settings.markup == "text" or of_names:
+    # The rules of a data set may drop tags.
+    if settings.dataset is not None or settings.markup == "text":
         return None
     tagged = settings.tokenizer != "sentences" or settings.raw  # or tags are dropped
     examples = [

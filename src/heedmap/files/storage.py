@@ -161,8 +161,7 @@ def refuse_file(folder: Path) -> None:
     """Raise InputError if the folder cannot be made: a file, device or pipe in its place or above it, a broken
     or circular link, too long a name, or no permission to write.
     """
-    whole = folder.absolute()
-    root = next(above for above in (whole, *whole.parents) if os.path.lexists(above))
+    whole, root = folder.absolute(), _existing_part(folder)
     # Missing parts are checked one by one: their names may be too long.
     for path in (whole / _DEEPEST, *(root / part for part in whole.relative_to(root).parts)):
         try:
@@ -183,14 +182,19 @@ def refuse_file(folder: Path) -> None:
         raise _invalid_place(folder, f"{root} is read-only")
 
 
+def _existing_part(path: Path) -> Path:
+    """Return a path or the nearest above it that is there, even if it is a link that leads nowhere."""
+    whole = path.absolute()
+    return next(above for above in (whole, *whole.parents) if os.path.lexists(above))
+
+
 def refuse_place(folder: Path) -> None:
     """Raise InputError if a folder cannot be made (see `refuse_file`), also where only trying it can tell.
 
     In /proc, say, nothing can be made, although it is not read-only.
     """
     refuse_file(folder)
-    whole = folder.absolute()
-    root = next(above for above in (whole, *whole.parents) if os.path.lexists(above))
+    whole, root = folder.absolute(), _existing_part(folder)
     if root == whole:
         return
     missing = root / whole.relative_to(root).parts[0]

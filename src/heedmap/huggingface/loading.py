@@ -203,10 +203,11 @@ def load_for_training(
     `torch.random.fork_rng`. A head of the right size is kept and trained further.
 
     Raises:
-        InputError: As `load_classifier`, but a head may be missing; fewer than two classes.
+        InputError: As `load_classifier`, but a head may be missing; fewer than two classes; a token classifier.
     """
     if len(classes) < 2:
         raise InputError(f"expected at least two classes to train on; got {classes}")
+    refuse_word_classes(source)
     place = _locate(source)
     config = _configuration(place)
     config.num_labels = len(classes)

@@ -216,7 +216,7 @@ def fine_tune(
     from heedmap.training.fine_tune import FineTuning, limit_of, new_model
 
     base = name_of(base, MODEL)
-    if is_there(base):  # on the Hub it is looked for after the texts
+    if is_there(base):  # one on the Hub is refused after the texts are read (`load_for_training`)
         refuse_word_classes(base)
     parts = split("fine_tune", settings, RAW_TEXTS_TO_LEARN, FineTuneSettings, ON_TRIAL)
     text_options, training_options, trial_options = parts
