@@ -174,6 +174,8 @@ def test_heedmap_trains_no_token_classifier(tmp_path):
     tagger, tags = save(tmp_path / "tags", of_masks=False), write(tmp_path / "t.jsonl", TAGS)
     with refused("token classification", "does not train"):
         hm.fine_tune(tagger, tags)
+    with refused("token classification", "does not train"), quiet():
+        load_for_training(tagger, ["no", "yes"])
     with refused("one that answers at words"):
         check(hm.open_model(tagger, tags).model, "tagger")
 

@@ -5,7 +5,7 @@ corpora `digit-bags`, `four_bags` and `pos_neg` as they are. No model that reads
 `adjacent_pairs`, so that nothing is known of its maps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -78,10 +78,12 @@ def _family(
     times: int = 1,
     encoders: Sequence[str] = (BY_HAND, ONE_HOT, PICTURES),
     choices: Choices | None = None,
+    make: Callable[..., PlantedModel] = make_bags,
+    instances: str = "bags",
 ) -> Family:
-    maker: Maker = partial(make_bags, design, checks)
+    maker: Maker = partial(make, design, checks)
     return Family(
-        name=f"bags, {name}",
+        name=f"{instances}, {name}",
         truth=truth,
         recipe=recipe,
         reason=reason,
@@ -195,26 +197,14 @@ def _of_corpus(
     return finished([*is_right, *checks], plant, scores, model, splits["dev"], test)
 
 
-def _corpus_family(
-    name: str,
-    truth: Truth,
-    recipe: str,
-    reason: str,
-    design: Design,
-    *checks: Check,
-    corpora: Sequence[str] = tuple(DECIDING),
-    choices: Choices | None = None,
-) -> Family:
-    maker: Maker = partial(_of_corpus, design, checks)
-    return Family(
-        name=f"corpora of bags, {name}",
-        truth=truth,
-        recipe=recipe,
-        reason=reason,
-        makers=dict.fromkeys(corpora, maker),
-        choices={**CHOICES, "texts": (120, 200), "opposing": (False,), **(choices or {})},
-    )
-
+AS_THEY_ARE: Choices = {"texts": (120, 200), "opposing": (False,)}
+_corpus_family = partial(
+    _family,
+    encoders=tuple(DECIDING),
+    choices=AS_THEY_ARE,
+    make=_of_corpus,
+    instances="corpora of bags",
+)
 
 FAMILIES = (
     _family(
@@ -269,7 +259,7 @@ FAMILIES = (
         "The eights and nines of the corpus draw the attention.",
         "They make the answer where they are there. Class 0 is that without them, which no item shows.",
         FAITHFUL,
-        corpora=WITH_ABSENCE,
+        encoders=WITH_ABSENCE,
     ),
     _corpus_family(
         "random items attended",
@@ -278,7 +268,7 @@ FAMILIES = (
         SAYS_NOTHING,
         IRRELEVANT,
         is_not_above_chance("the deciding items"),
-        choices=SLIGHT,
+        choices={**AS_THEY_ARE, **SLIGHT},
     ),
     _corpus_family(
         "all items but the deciding ones attended",
@@ -287,7 +277,7 @@ FAMILIES = (
         "The map leaves out the items that make the answer.",
         REVERSED,
         is_not_above_chance("the deciding items", maximum=1.0),
-        choices=SLIGHT,
+        choices={**AS_THEY_ARE, **SLIGHT},
     ),
     _corpus_family(
         "uniform weights",
@@ -295,6 +285,6 @@ FAMILIES = (
         "All items have the same weight.",
         "The map highlights nothing, and the deciding items make the answer.",
         UNIFORM,
-        choices=FIXED,
+        choices={**AS_THEY_ARE, **FIXED},
     ),
 )
