@@ -146,8 +146,8 @@ def _in_terms_of(
 ) -> Float[Tensor, "b C T"]:
     """Return each column in terms of the base: by least squares where that is smaller than C.
 
-    A whole base has an inverse, which costs a thirtieth of the singular values of 50 classes. What rounding makes
-    of a nearly singular one is found by its caller, who multiplies.
+    A whole base has an inverse, at a sixth of what its singular values cost (50 classes). Where it is nearly
+    singular, the caller finds by multiplication that the columns are none of these.
     """
     is_whole = exists.all(1)
     solved = torch.zeros_like(columns)
