@@ -15,6 +15,9 @@ from heedmap.terminal.progress import track
 from heedmap.training.sweep import one_thread, processes
 
 
+AUDIT = 0.35  # GB of an audit's tables, figures and page: .33 of SST (LSTM)
+
+
 class Forecast(NamedTuple):
     """The seconds of each run by its name, those of all side by side, and the GB of one process if known."""
 
@@ -27,8 +30,8 @@ class Forecast(NamedTuple):
 def forecast(plan: Plan, workers: int | None = None) -> Forecast:
     """Forecast a sweep by a few steps of each kind of training and some texts of each kind of audit.
 
-    The memory is the most that this process took for that, with the texts of all data sets. One of a kind is
-    measured once: seeds take equally long.
+    The memory is the most that this process took for that, with the texts of all data sets, and what tables,
+    figures and page take besides. One of a kind is measured once: seeds take equally long.
 
     Raises:
         InputError: as `sweep`.
@@ -73,11 +76,11 @@ def _opened(run: SweepRun, plan: Plan) -> float:
 
 
 def _memory() -> float | None:
-    """Return the most GB that this process has taken; None where the system does not say (Windows)."""
+    """Return the most GB that a process may take; None where the system does not say (Windows)."""
     try:
         import resource
         import sys
     except ImportError:
         return None
     unit = 1.0 if sys.platform == "darwin" else 1024.0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+    return AUDIT + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
