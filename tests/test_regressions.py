@@ -348,3 +348,22 @@ def test_a_text_read_in_windows_has_the_mean_of_their_numbers(tmp_path):
     numbers = [plain_number("bert", " ".join(tokens)) for tokens in last["tokens"]]
     assert pooled["probabilities"].iloc[-1][0] == pytest.approx(np.mean(numbers), abs=1e-4)
     assert pooled["amount"].tolist() == labels
+
+
+def test_the_most_different_weights_keep_the_number_in_a_whole_pass(rated):
+    texts, _, run, audit = rated
+    deviation = np.std([plain_number("bert", text) for text in texts])
+    table, reopened = audit["adversary"], hm.open_run(run.folder)
+    assert "search_jsd" not in table
+    for row, text in enumerate(texts[:6]):
+        imposed = hm.check_adversary(reopened, row)
+        assert imposed.tvd == pytest.approx(table["tvd"][row], abs=1e-5)
+        assert imposed.tvd <= 0.01 * deviation + 1e-5
+        assert imposed.jsd == pytest.approx(table["jsd"][row], abs=1e-4)
+        assert table["jsd"][row] > 0 or len(text.split()) == 1
+    finding = next(finding for finding in audit.findings if finding.key == "adversary")
+    assert "within 0.01 standard deviations of its output (which is " in finding.measure
+    assert "stars" in finding.measure
+    assert finding.value == pytest.approx(
+        table["jsd"][[" " in t for t in texts]].mean() / np.log(2)
+    )

@@ -27,6 +27,7 @@ class Scale:
         unit: what the number counts that the model gives; None of classes.
         short: what a change is measured in, in a few words.
         evidence: the same of what gradients add up to.
+        same: what is as good as the model's own prediction, with the tolerance in place of {}.
     """
 
     kind: str = "tvd"
@@ -36,6 +37,16 @@ class Scale:
     unit: str | None = None
     short: str = "TVD"
     evidence: str = "log-odds"
+    same: str = "{} of its prediction"
+
+    def within(self, epsilon: float) -> str:
+        """Say what counts as the same prediction: a change of at most ε, on this scale.
+
+        >>> CLASSES.within(0.01)
+        '0.01 of its prediction'
+        """
+        amount = "" if self.unit is None else f" (which is {self.amount(epsilon)})"
+        return self.same.format(f"{epsilon:g}") + amount
 
     def amount(self, change: float) -> str:
         """Put a change in the output's unit into words.
@@ -67,4 +78,5 @@ def scale_of(instances: pa.Table, classes: list[str]) -> Scale:
         unit,
         "standard deviations of the outputs",
         "standard deviations of the outputs",
+        "{} standard deviations of its output",
     )

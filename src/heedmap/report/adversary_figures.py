@@ -11,7 +11,7 @@ from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specificati
 from heedmap.report.densities import quartiles
 from heedmap.report.grouping import Division, division, of_words
 from heedmap.report.histograms import Axis, by_class
-from heedmap.report.wording import column, derived, epsilon
+from heedmap.report.wording import column, derived, tolerance
 
 JSD = Axis("largest JSD", 0, 0.7, 40, (0, 0.2, 0.4, 0.6), (LN2, "ln 2: nothing in common"), "JSD")
 SEARCHED = f"as found by the gradient search of {PAPER}, which gives a lower bound"
@@ -53,7 +53,7 @@ def jsd_histograms(audit: AuditResult) -> list[Figure]:
                 n=n,
                 caption=(
                     f"The largest JSD between {compared} that move the "
-                    f"prediction by at most {epsilon(audit):g} (TVD): {origin}. {reading}; the "
+                    f"prediction by at most {tolerance(audit)}: {origin}. {reading}; the "
                     f"dashed line is ln 2, nothing in common (as {PAPER}, experiment 2b)."
                 ),
                 spec=spec,

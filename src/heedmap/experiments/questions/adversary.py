@@ -31,6 +31,7 @@ from heedmap.settings import PLAIN, SLOW
 MOST_CLASSES = 64  # for bounds, computed per pair of classes: a thousand have half a million pairs
 ADVERSARIES = 5  # in the paper's search
 BOUNDS = 700  # cost of the lower bound, in units of one two-class optimum
+ALL_EQUAL = "the outputs of all texts are the same, so that they have no deviations"
 NOT_ASKED = "not asked: the flow would have to be recomputed for every weighting that is tried"
 HELD = "the map hardly follows the layer's weights, whatever is predicted"
 VERY_DIFFERENT = 0.4  # of ln 2
@@ -39,7 +40,8 @@ TIMED = 3  # steps of a search that its forecast takes
 
 COLUMNS = Columns(
     "One row per text. An adversary is the heat map farthest from the model's (Jensen-Shannon divergence, JSD) "
-    "among those with the same prediction: within ε (TVD). Where the read-out is not linear, or there are more "
+    "among those with the same prediction: within ε (TVD), of a model that gives a number within ε standard "
+    "deviations of all outputs. Where the read-out is not linear, or there are more "
     f"than {MOST_CLASSES} classes, it is searched for, for a sample; null for the other texts.",
     {
         **shared("row", "predicted", "n_tokens", "max_attention"),
@@ -71,7 +73,8 @@ COLUMNS = Columns(
         ),
         "tvd": (
             "0 to 1",
-            "how far the adversary's prediction is (TVD); only where it is searched for",
+            "how far the adversary's prediction is (TVD; of a number |difference| in its unit); only where it "
+            "is searched for",
         ),
         "on_text_before": (
             "0 to 1",
@@ -133,13 +136,14 @@ def _freedom(results: Results) -> Finding:
         {
             NOT_ASKED: np.full(len(jsd), view in SLOW),
             "one token: no other weights": short,
+            ALL_EQUAL: np.full(len(jsd), np.isnan(results.scale.size)),
             "not sampled for the search": np.isnan(jsd) & ~short,
         },
         topic="another map, same prediction",
         question="Could a very different heat map stand beside the same prediction?",
         measure=(
-            f"mean of the largest JSD from the model's heat map within {settings.epsilon:g} of its "
-            "prediction, as a share of the maximum ln 2"
+            "mean of the largest JSD from the model's heat map within "
+            f"{results.scale.within(settings.epsilon)}, as a share of the maximum ln 2"
         ),
         meaning="0 = no other heat map, 1 = one with nothing in common; one such map is enough, however rare",
         summary="; ".join(
@@ -215,8 +219,9 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
 def _interventions(row: Row) -> list[Intervention]:
     numbers = row["adversary"]
     name = "the most different weights found with almost the same prediction"
-    # Without a column of its own the change is within ε, and the page computes it.
-    return [Intervention(name, numbers["tvd"], None)] if "tvd" in numbers else []
+    # Without a column of its own the change is within ε, and the page computes it. Of a number it is no TVD.
+    is_shown = "tvd" in numbers and len(row["instances"]["probabilities"]) > 1
+    return [Intervention(name, numbers["tvd"], None)] if is_shown else []
 
 
 def _cost(probe: CostProbe) -> float:
@@ -281,7 +286,6 @@ EXPERIMENT = Experiment(
     "adversary",
     adversary,
     columns=COLUMNS,
-    needs=("classes",),
     place=70,
     findings=_findings,
     figures=(
