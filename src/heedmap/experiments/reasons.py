@@ -224,7 +224,7 @@ def measured(
     nothing = sum(x.nothing * x.n for x in numbers.classes)
     sentences = {
         "needed": (
-            "Left out, the words that the map puts first (up to a third of a text) take away "
+            "Left out, the words that the map puts first (up to a third of all) take away "
             f"{share(texts['gone_map'])} of {scale.lead}; random words take {share(texts['gone_random'])}."
         )
     }

@@ -28,10 +28,11 @@ from heedmap.experiments.methods.rereading import (
 from heedmap.experiments.registry import Experiment, Intervention, Row
 from heedmap.experiments.results import Results, TextNumbers, signed_percent
 from heedmap.experiments.rounding import signed
-from heedmap.experiments.rule import FEWEST, Thresholds, kept_alone, share_of_lead, texts_of
+from heedmap.experiments.rule import FEWEST, FLAT, Thresholds, kept_alone, share_of_lead, texts_of
 from heedmap.experiments.scales import answer_names
 from heedmap.experiments.text_tables import text_table
 
+NO_LEAD = "the mean lead over {} is below {:g}, and shares of so little say nothing"
 TEXTS, PER_CLASS = 300, 30  # of the sample in all, or of each predicted class where that is more
 
 COLUMNS = Columns(
@@ -214,12 +215,13 @@ def _share(
         results.settings.seed,
         tail=results.tail,
     )
-    by_class = {}
+    by_class, leads = {}, {}
     for number, name in enumerate(answer_names(results.classes)):
         is_class = is_asked & (predicted == number)
         if is_class.any():
             of_class = np.where(is_class, lead, np.nan)
             best = np.nan if ceiling is None else share_of_lead(ceiling, of_class)
+            leads[name] = float(lead[is_class].mean())
             by_class[name] = ClassNumber(
                 share_of_lead(of_map, of_class),
                 int(is_class.sum()),
@@ -228,11 +230,19 @@ def _share(
                 int(is_class.sum()),
             )
     smallest_share = min(
-        (class_number.value for class_number in by_class.values() if class_number.n >= FEWEST),
+        (
+            class_number.value
+            for name, class_number in by_class.items()
+            if class_number.n >= FEWEST and leads[name] >= FLAT
+        ),
         default=np.nan,
     )
+    # A ratio of hardly anything says nothing, and its interval ends nowhere.
+    is_flat = is_asked.any() and float(positive_lead[is_asked].mean()) < FLAT
+    if is_flat:
+        low = high = np.nan
     level: Level = "mixed"
-    if not np.isfinite(smallest_share):
+    if is_flat or not np.isfinite(smallest_share):
         level = "cannot tell"
     elif smallest_share >= edges[1]:
         level = "for"
@@ -260,13 +270,19 @@ def _share(
         high=high,
         n=int(is_asked.sum()),
         left_out={reason: count for reason, count in left_out.items() if count},
-        reading=f"{signed_percent(value)} of the lead, random words {signed_percent(chance)}",
+        reading="hardly any lead to lose"
+        if is_flat
+        else f"{signed_percent(value)} of the lead, random words {signed_percent(chance)}",
         level=level,
         meaning=f"random words {signed(chance)}{best_note}",
         distinct=distinct,
         by_class=by_class,
         edges=edges,
-        no_interval="" if np.isfinite(low) else intervals.why_none(distinct, "ratio"),
+        no_interval=NO_LEAD.format(results.scale.guess, FLAT)
+        if is_flat
+        else ""
+        if np.isfinite(low)
+        else intervals.why_none(distinct, "ratio"),
     )
 
 
