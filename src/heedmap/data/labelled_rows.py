@@ -23,7 +23,7 @@ from heedmap.data.markup import without_html
 from heedmap.data.pair_columns import guessed_pair, query_comes_first
 from heedmap.data.rationale_columns import NOT_FOUND, SENTIMENT, marked_words, rationale_of
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
-from heedmap.data.rows import ColumnSpec, Row
+from heedmap.data.rows import TEXT_COLUMNS, ColumnSpec, Row
 from heedmap.data.text_names import places
 from heedmap.data.tokens import TOKENIZERS, pieces, shared
 from heedmap.errors import InputError
@@ -86,6 +86,7 @@ def labelled_rows(
     if read_marks is None and SENTIMENT in table.columns:
         left_out[f"{SENTIMENT} that are no sentiments of words: not read (kept)"] += len(table)
     keys, key_notes = text_keys(table, columns.id, guessed=settings.id is None)
+    key_notes = [*_notes_on_pair(table, columns, settings, spec), *key_notes]
     if keys is None:
         columns, keys = replace(columns, id=None), places(table)
     texts, text_notes = text_values(table, columns.text)
@@ -149,8 +150,8 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
     }  # fmt: skip
     named = {name: getattr(settings, name) for name in guesses}
     columns = {name: find_column(rows, named[name], guesses[name]) for name in guesses}
-    if settings.raw and not columns["text"] and not settings.text and not settings.query:
-        columns["text"], columns["query"] = guessed_pair(rows.columns) or (None, None)
+    if _may_be_a_pair(settings, spec) and (pair := guessed_pair(rows.columns)) is not None:
+        columns["text"], columns["query"] = pair
     if not spec.label and settings.text is None and len(rows.columns) == 1:
         columns["text"] = rows.columns[0]  # of texts alone
     needed = [
@@ -173,6 +174,25 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
                 f"with --{spec.role}-column and --{role}-column"
             )
     return Columns(text, label, query, columns["id"], _read_first(rows, settings, text, query))
+
+
+def _may_be_a_pair(settings: DataSettings, spec: ColumnSpec) -> bool:
+    """Return whether two columns with the usual names of a pair are one: of a transformer, if none is named."""
+    is_named = settings.text is not None or settings.query is not None
+    return settings.raw and not is_named and spec.text == TEXT_COLUMNS
+
+
+def _notes_on_pair(
+    rows: Rows, columns: Columns, settings: DataSettings, spec: ColumnSpec
+) -> list[str]:
+    """Say that two columns are read as a pair, where one of them would be read as single texts, too."""
+    is_guessed = _may_be_a_pair(settings, spec) and columns.query is not None
+    if not is_guessed or find_column(rows, None, spec.text) is None:
+        return []
+    return [
+        f"columns {columns.text} and {columns.query} are read as pairs of texts; to read {columns.text} alone, "
+        f"name it with --text-column {columns.text} (in Python text={columns.text!r})"
+    ]
 
 
 def _read_first(rows: Rows, settings: DataSettings, text: str, query: str | None) -> str | None:

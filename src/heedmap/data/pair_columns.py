@@ -8,13 +8,19 @@ FIRST_IS_TEXT = (
     ("question1", "question2"),
     ("text1", "text2"),
     ("text_a", "text_b"),
+    ("sentence_a", "sentence_b"),
+    ("sequence1", "sequence2"),
 )
 """Columns of inference and paraphrase, as they are read; attention is over the first."""
 FIRST_IS_QUERY = (
     ("query", "passage"),
     ("query", "document"),
+    ("query", "text"),
+    ("query", "sentence"),
     ("question", "passage"),
     ("question", "context"),
+    ("question", "document"),
+    ("question", "text"),
     ("question", "sentence"),
 )
 """Columns of relevance and question answering, as they are read; attention is over the second."""
