@@ -5,6 +5,7 @@ import numpy as np
 
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.questions.adversary import is_exact, is_searched
+from heedmap.experiments.scales import scale_of
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification
@@ -133,7 +134,7 @@ def curve(audit: AuditResult) -> list[Figure]:
     base = alt.Chart(rows(data)).encode(
         x=alt.X(
             "epsilon:Q",
-            title="the prediction may move by (TVD)",
+            title=f"the prediction may move by ({scale_of(audit.tables['instances'], audit.classes).short})",
             scale=alt.Scale(type="symlog", constant=0.001, nice=False),
             axis=alt.Axis(values=list(steps), labelOverlap=True),
         ),

@@ -47,8 +47,8 @@ COLUMNS = Columns(
         **shared("row", "predicted", "n_tokens", "max_attention"),
         "jsd": (
             "nats, 0 to ln 2",
-            "the largest JSD found: for two classes the global optimum where the read-out is linear, else a "
-            "lower bound",
+            "the largest JSD found: for two classes or a number the global optimum where the read-out is "
+            "linear, else a lower bound",
         ),
         "jsd_upper": (
             "nats, 0 to ln 2",
@@ -115,8 +115,11 @@ def is_searched(columns: Container[str]) -> bool:
 
 
 def is_exact(columns: Container[str], classes: int) -> bool:
-    """Return whether the most different weights are the global optimum: two classes and a linear read-out."""
-    return classes == 2 and not is_searched(columns)
+    """Return whether the most different weights are the global optimum.
+
+    They are where the read-out is linear, for two classes or a number.
+    """
+    return classes <= 2 and not is_searched(columns)
 
 
 def _findings(results: Results) -> list[Finding]:
@@ -244,7 +247,8 @@ def _cost(probe: CostProbe) -> float:
     descent = ADVERSARIES * settings.descent_steps
     weights, relevance, bias = linear(probe.trace)
     start = time.perf_counter()
-    exact.adversary(weights, relevance[..., :2], bias[:2], probe.trace.mask, settings.epsilon)
+    optimum = exact.adversary if classes > 1 else exact.number_adversary
+    optimum(weights, relevance[..., :2], bias[:2], probe.trace.mask, settings.epsilon)
     seconds = (time.perf_counter() - start) / len(weights)
     pairs = classes * (classes - 1) / 2
     tolerances = len({*settings.curve, settings.epsilon})
