@@ -153,7 +153,10 @@ def _findings(results: Results) -> list[Finding]:
     lead = np.where(
         np.isfinite(texts["gone_map"]), texts["probability"] - texts["guessing"], np.nan
     )
-    best, predicted = texts.get("gone_best"), texts.get("predicted", results.predicted)
+    best, predicted = (
+        texts.get("gone_best"),
+        texts.get("predicted", results.predicted.astype(np.float64)),
+    )
     t = Thresholds() if results.rates is None else results.rates.thresholds
     return [
         _share(
