@@ -15,16 +15,16 @@ WITHIN = 0.01
 
 
 def as_two_classes(
-    outputs: Float[Tensor, "*S B 1"], own: Float[Tensor, "B 1"], tolerance: float
+    outputs: Float[Tensor, "*S B 1"], original: Float[Tensor, "B 1"], tolerance: float
 ) -> Float[Tensor, "*S B 2"]:
     """Return the logits of the two classes, which are differentiable in the outputs.
 
     Args:
         outputs: numbers, such as those under other weights.
-        own: the model's own numbers.
+        original: the model's own numbers.
         tolerance: how far a number may be off to count as the same, above 0 and in its unit.
     """
-    logits = (outputs - own) / _size(tolerance)
+    logits = (outputs - original) / _size(tolerance)
     return cat([zeros_like(logits), logits], dim=-1)
 
 

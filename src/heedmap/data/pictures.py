@@ -182,18 +182,18 @@ def _first_picture(folder: Path, deepest: int) -> Path | None:
 
 def _places(folder: Path) -> str:
     """Say where pictures lie that are in no folder of a class."""
-    first = _first_picture(folder, DEEPEST)
-    if first is None:
+    picture = _first_picture(folder, DEEPEST)
+    if picture is None:
         return "none"
-    inner = first.relative_to(folder).parent
-    beside = len(_pictures([*first.parent.iterdir()]))
+    inner = picture.relative_to(folder).parent
+    count = len(_pictures([*picture.parent.iterdir()]))
     if inner == Path():
         return (
-            f"{beside} pictures in the folder itself, such as {first.name}: put those of each class into a "
+            f"{count} pictures in the folder itself, such as {picture.name}: put those of each class into a "
             "folder that is named by it"
         )
     return (
-        f"{beside} pictures in {inner}, such as {first.name}, which is too deep: give the folder whose folders "
+        f"{count} pictures in {inner}, such as {picture.name}, which is too deep: give the folder whose folders "
         "are the classes"
     )
 

@@ -135,8 +135,10 @@ def existing_model(
 
     assert isinstance(settings.model, TransformerSettings)
     source = settings.model.source
-    found = found_from(folder.path, source)
-    saved = folder.model if settings.model.in_memory else None if found == source else Path(found)
+    source_here = found_from(folder.path, source)
+    saved = None if source_here == source else Path(source_here)
+    if settings.model.in_memory:
+        saved = folder.model
     try:
         model, opened_settings = opening.open_classifier(
             settings.model, saved, device, pairs=settings.data.query is not None
