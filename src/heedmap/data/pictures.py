@@ -193,8 +193,8 @@ def _places(folder: Path) -> str:
             "folder that is named by it"
         )
     return (
-        f"{count} pictures in {inner}, such as {picture.name}, which is too deep: give the folder whose folders "
-        "are the classes"
+        f"{count} pictures in {inner}, such as {picture.name}, which is too deep: give the folder whose "
+        "folders are the classes"
     )
 
 
