@@ -30,7 +30,10 @@ MOST_WORK = 10**13
 PASSES = 150  # of a text that leave-one-out does not make: gradients along a path, other weights, other orders
 
 CANNOT_READ = "there is none about a model that cannot read changed input again"
-GIVES_NUMBER = "that of a model that gives a number depends on the mean of all outputs, which some of the texts do not tell"
+GIVES_NUMBER = (
+    "that of a model that gives a number depends on the mean of all outputs, which is not known of a part of "
+    "the texts"
+)
 
 
 def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
