@@ -31,7 +31,7 @@ def corpus_of(columns, training=False, outputs=("no", "yes"), **settings):
         (["passage", "query", "label"], "query"),
         (["query", "passage", "label"], "query"),
         (["query", "text", "label"], "query"),
-        (["text", "Query", "label"], "query"),
+        (["text", "Query", "label"], "text"),
         (["question", "sentence", "label"], "query"),
         (["query", "document", "label"], "query"),
         (["sequence1", "sequence2", "label"], "text"),
