@@ -39,8 +39,8 @@ def search_all(context: AuditContext) -> dict[str, object]:
     if isinstance(model, Layered):
         slow = model.map_on_trial().view in SLOW
     size = scale_of(context.table("instances"), model.classes).size
-    asked = 0 if slow or math.isnan(size) else settings.search_instances
-    sample = context.sample("adversary", asked)
+    count = 0 if slow or math.isnan(size) else settings.search_instances
+    sample = context.sample("adversary", count)
     weights_by_row: dict[int, Tensor] = {}
     bytes_left = adversary_weights.MOST
     for batch in context.batches_of(sample, shares=SEARCH_SHARE):
