@@ -178,8 +178,8 @@ def what_to_do(
     if said == "cannot tell" or unsure:
         fewest = min((x.n for x in unsure or numbers.classes), default=0)
         if fewest < MORE:
-            each = "predicted class" if scale.unit is None else "side of the mean of all outputs"
-            return f"audit more texts, {MORE} or more of each {each} (the smallest has {fewest})"
+            group = "predicted class" if scale.unit is None else "side of the mean of all outputs"
+            return f"audit more texts, {MORE} or more of each {group} (the smallest has {fewest})"
     if set(judged) == {"flat"}:
         return "first make a model that is surer of its answers"
     if said == "in part" or (said == "cannot tell" and "right" in judged):

@@ -237,12 +237,12 @@ def largest_difference(
     is_number = shares.shape[1] == 1
     tolerance = TOLERANCE * max(1.0, float(abs(given).max())) if is_number else TOLERANCE
     if difference[worst] > tolerance:
-        formula, what = (
+        formula, subject = (
             ("Σ α R + b", "it") if is_number else ("softmax(Σ α R + b)", "a probability")
         )
         raise InputError(
             f"{name}[{numbers[worst]}]: expected the prediction of the arrays, {formula}, within "
-            f"{tolerance:g}; {what} differs by {difference[worst]:.3g}: give the states and the head "
+            f"{tolerance:g}; {subject} differs by {difference[worst]:.3g}: give the states and the head "
             "that the weighted sum is read with"
         )
     return float(difference[worst])
