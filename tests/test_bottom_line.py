@@ -160,7 +160,7 @@ def test_what_was_measured_is_said_in_shares_of_the_lead_and_in_texts():
     changes = {"mean_tvd": np.array([0.2, 0.4, np.nan]), "flipped": np.array([0.5, 0.5, np.nan])}
     gone, alone, held, moved = measured(model(RIGHT, RIGHT), read_again(**changes), T).values()
     assert gone == (
-        "Left out, the words that the map puts first (up to a third of a text) take away all of the answer's "
+        "Left out, the words that the map puts first (up to a third of all) take away all of the answer's "
         "lead, which is its probability above that of a guess; random words take 30%."
     )
     assert alone == (

@@ -189,7 +189,9 @@ def few_bags(monkeypatch):
 @pytest.mark.usefixtures("few_bags")
 def test_bags_are_measured_alone_and_change_no_other_number(finished, tmp_path):
     out, made, _ = finished
-    rates, measured = calibrate_kinds(tmp_path, made, seeds=2, workers=1, progress=False)
+    rates, measured = calibrate_kinds(
+        tmp_path, made, kinds=["bags"], seeds=2, workers=1, progress=False
+    )
     assert {kind for kind in rates.kinds if kind not in made.kinds} == {"bags"}
     assert rates.kinds["bags"].of("wrong").rate("no").count == 2
     assert rates.model_copy(update={"kinds": made.kinds}) == made

@@ -22,7 +22,9 @@ SETTINGS = AuditSettings()
 T = Thresholds()
 
 
-def results(predicted, *, of=None, gone=0.4, alone=0.9, best=None, lengths=None, made=None):
+def results(
+    predicted, *, of=None, gone=0.4, alone=0.9, best=None, lengths=None, made=None, probability=0.9
+):
     """Texts with an answer of .9 and a lead of .4, two classes; `of`: the rows that were asked."""
     n = len(predicted)
 
@@ -34,7 +36,7 @@ def results(predicted, *, of=None, gone=0.4, alone=0.9, best=None, lengths=None,
         "instances": pa.table({"predicted": predicted, "n_tokens": lengths or [12] * n}),
         "highlights": pa.table(
             {
-                "probability": np.full(n, 0.9),
+                "probability": np.full(n, probability),
                 "guessing": np.full(n, 0.5),
                 "gone_map": column(gone),
                 "gone_random": column(0.1),
@@ -201,3 +203,29 @@ def test_the_maps_of_the_read_out_are_drawn_where_they_were_asked():
     assert read_out.against == [x < 0 for x in row["read_out"]]
     of_right = planted("faithful", texts=20).table("alternatives").slice(0, 1).to_pylist()[0]
     assert experiment.heat_maps({"alternatives": of_right}) == []
+
+
+@pytest.mark.parametrize("probability", [0.5, 0.52])
+def test_nothing_is_judged_where_there_is_hardly_any_lead(probability):
+    predicted = [0, 1] * 20
+    gone = np.linspace(-0.3, 0.4, 40)
+    for finding in findings(predicted, gone=gone, alone=gone + 0.5, probability=probability):
+        assert finding.level == "cannot tell"
+        assert np.isnan([finding.low, finding.high]).all()
+        assert "below 0.05" in finding.no_interval
+        assert "hardly any lead" in finding.reading
+    judged = findings(predicted, gone=gone, probability=0.56)
+    assert all("of the lead" in finding.reading for finding in judged)
+    assert not any("below 0.05" in finding.no_interval for finding in judged)
+
+
+def test_numbers_below_zero_have_a_true_minus():
+    needed, _ = findings([0, 1] * 20, alone=0.2)
+    assert "random words 0.25" in needed.meaning
+    tables = results([0, 1] * 20, alone=0.2).tables
+    column = tables["highlights"].column_names.index("alone_random")
+    low = tables["highlights"].set_column(column, "alone_random", pa.array(np.full(40, 0.4)))
+    _, sufficient = EXPERIMENT.findings(
+        Results({**tables, "highlights": low}, SETTINGS, ["a", "b"], None, None)
+    )
+    assert "random words −0.25" in sufficient.meaning

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import watched
-from tiny_transformers import tiny_model, tiny_tokenizer
+from tiny_transformers import reviews_classifier, tiny_model, tiny_tokenizer
 from wording import refused, stopped
 
 import heedmap as hm
@@ -286,3 +286,20 @@ def test_the_real_classifier_is_as_good_as_its_makers_say(minilm, real_data):
     batch = run.model.batch(texts, range(200))
     right = (run.model.logits(batch).argmax(-1).numpy() == split.labels[:200]).mean()
     assert right > 0.8
+
+
+@pytest.mark.filterwarnings("ignore:.*no label column")
+def test_a_model_by_a_relative_path_is_found_from_anywhere(tmp_path, monkeypatch):
+    place = tmp_path / "work"
+    (place / "models").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    reviews_classifier(place / "models" / "mine")
+    monkeypatch.chdir(place)
+    hm.open_model("models/mine", ["a great film", "bad"], out="runs/one")
+    hm.open_model("models/mine", ["a great film", "bad"], out=tmp_path / "elsewhere" / "two")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    run = hm.open_run(place / "runs" / "one")
+    assert run.settings.model.source == "models/mine"
+    assert hm.explain(place / "runs" / "one", "a great film").tokens
+    with refused("if models/mine was a folder", "where the run was made", "settings.toml"):
+        hm.open_run(tmp_path / "elsewhere" / "two")

@@ -30,6 +30,11 @@ def corpus_of(columns, training=False, outputs=("no", "yes"), **settings):
         (["Sentence1", "Sentence2", "label"], "text"),
         (["passage", "query", "label"], "query"),
         (["query", "passage", "label"], "query"),
+        (["query", "text", "label"], "query"),
+        (["text", "Query", "label"], "text"),
+        (["question", "sentence", "label"], "query"),
+        (["query", "document", "label"], "query"),
+        (["sequence1", "sequence2", "label"], "text"),
     ],
 )
 def test_usual_names_of_pairs_need_no_options_and_say_what_is_read_first(columns, first):
@@ -42,6 +47,21 @@ def test_usual_names_of_pairs_need_no_options_and_say_what_is_read_first(columns
     sides = dict(zip(columns, ROWS[0], strict=False))
     read = [sides[corpus.settings.text], sides[corpus.settings.query]]
     assert ["".join(pair), "".join(pair.query)] == read
+
+
+def test_a_pair_that_might_be_single_texts_is_noted_with_the_option_that_reads_these():
+    (note,) = [n for n in corpus_of(["query", "text", "label"]).notes if "pairs" in n]
+    assert "columns text and query are read as pairs of texts" in note
+    assert "--text-column text" in note
+    alone = corpus_of(["query", "text", "label"], text="text")
+    assert not alone.pairs
+    assert "".join(alone.splits["test"].texts[0]) == ROWS[0][1]
+    assert not [n for n in alone.notes if "pairs" in n]
+    # Names that no single text has need no note.
+    assert not [n for n in corpus_of(["premise", "hypothesis", "label"]).notes if "pairs" in n]
+    # A run that is opened again has the names in its settings.
+    settings = corpus_of(["query", "text", "label"]).settings
+    assert (settings.text, settings.query) == ("text", "query")
 
 
 def test_other_columns_are_read_in_their_order_unless_told():

@@ -218,3 +218,61 @@ def test_pictures_in_a_folder_are_named_where_texts_are_expected(pictures):
 def test_a_picture_has_no_windows(model, pictures):
     with pytest.raises(InputError, match="--long-texts windows: an option of texts"):
         hm.open_model(model, pictures, long_texts="windows", progress=False)
+
+
+@pytest.mark.filterwarnings("ignore:.*pictures have")
+def test_transparency_and_sixteen_bits_are_noted_and_read_as_they_look(model, tmp_path):
+    saved_pictures(tmp_path)
+    wide = np.linspace(0, 65535, 256).reshape(16, 16).astype(np.uint16)
+    Image.fromarray(wide).save(tmp_path / "cat" / "wide.png")
+    alpha = np.concatenate([picture(3), np.full((*picture(3).shape[:2], 1), 7, np.uint8)], axis=2)
+    Image.fromarray(alpha).save(tmp_path / "cat" / "clear.png")
+    assert (read_picture(tmp_path / "cat" / "wide.png")[..., 0] == wide // 257).all()
+    assert (read_picture(tmp_path / "cat" / "clear.png") == picture(3)).all()
+    corpus = hm.open_model(model, tmp_path, progress=False).corpus
+    count = len(corpus.splits["test"])
+    assert any(f"1 of {count} pictures have transparency (alpha)" in n for n in corpus.notes)
+    assert any(f"1 of {count} pictures have 16 bits per colour" in n for n in corpus.notes)
+
+
+def test_pictures_in_no_folder_of_a_class_are_refused_by_where_they_lie(model, tmp_path):
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    Image.fromarray(picture(0)).save(beside / "one.png")
+    with pytest.raises(InputError, match=r"got 1 pictures in the folder itself, such as one\.png"):
+        hm.open_model(model, beside, progress=False)
+    deep = tmp_path / "a" / "b" / "c" / "d"
+    deep.mkdir(parents=True)
+    Image.fromarray(picture(0)).save(deep / "two.png")
+    with pytest.raises(InputError, match=r"1 pictures in b.c.d, such as two\.png, which is too"):
+        hm.open_model(model, tmp_path / "a", progress=False)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="got none"):
+        hm.open_model(model, tmp_path / "none", progress=False)
+
+
+def test_checks_exports_progress_and_charts_speak_of_pictures(model, pictures, heedmap, tmp_path):
+    checked = heedmap("check", str(model)).out
+    assert "text" not in checked.replace("context", "")
+    done = heedmap(
+        "audit",
+        "--model",
+        model,
+        "--data",
+        pictures,
+        "--out",
+        tmp_path / "run",
+        "--permutations",
+        "3",
+    )
+    assert done.code == 0
+    said = [line for line in done.err.splitlines() if "audit:" in line]
+    assert said
+    assert not any(re.search(r"\b(text|texts|words|tokens)\b", line) for line in said)
+    assert heedmap("export", tmp_path / "run", "--out", tmp_path / "files").code == 0
+    columns = (tmp_path / "files" / "columns.csv").read_text("utf-8")
+    assert "the patch's place in the picture" in columns
+    assert "One row per picture and patch" in (tmp_path / "files" / "about.csv").read_text("utf-8")
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert not re.search(r'"words, \d+%"', page)
+    assert re.search(r'"patches, \d+%"', page)

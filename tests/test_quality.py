@@ -126,7 +126,7 @@ def test_the_classes_of_a_model_that_no_text_has_are_named(tmp_path):
     rows = [{"text": f"text {i}", "label": ("no", "yes")[i % 2]} for i in range(60)]
     path = str(write_rows(tmp_path / "a.jsonl", rows))
     corpus = load_corpus(DataSettings(source=path, training=False), ["no", "maybe", "yes"])
-    assert corpus.notes == ["1 of 3 classes have no test text: 'maybe'"]
+    assert corpus.notes == ["1 of 3 classes has no test text: 'maybe'"]
     assert corpus.class_counts() == {"test": [30, 0, 30]}
 
 
@@ -157,8 +157,8 @@ def test_classes_of_few_training_texts_or_no_test_text_are_named():
     train = rows_of(["a"] * 30 + ["b"] * 30 + ["c"] * 9)
     test = rows_of(["a"] * 5 + ["b"] * 5, [f"other {i}" for i in range(10)])
     assert said(train=train, test=test) == [
-        "1 of 3 classes have fewer than 10 training texts: 'c' 9",
-        "1 of 3 classes have no test text: 'c'",
+        "1 of 3 classes has fewer than 10 training texts: 'c' 9",
+        "1 of 3 classes has no test text: 'c'",
     ]
     many = rows_of([f"c{i % 30}" for i in range(60)])
     (note,) = said(train=many, test=many)

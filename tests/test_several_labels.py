@@ -198,3 +198,17 @@ def test_a_shard_of_all_labels_is_refused(heedmap, tmp_path):
         "audit", "--model", folder, "--data", data, "--shard", "1/2", "--out", tmp_path / "out"
     )
     stopped(done, "--shard", "--output")
+
+
+def test_one_label_of_several_is_explained(heedmap, tmp_path):
+    several = save_pair_model(tmp_path / "several", classes=3, **SEVERAL)
+    explanation = hm.explain(several, "a great film", output="class1")
+    assert explanation.classes == ["not class1", "class1"]
+    done = heedmap("explain", several, "a great film", "--output", "class1", "--json")
+    assert json.loads(done.out)["classes"] == ["not class1", "class1"]
+    assert heedmap("explain", several, "a great film").code == 2
+    run = hm.open_model(several, ["a film", "bad"], output="class1", out=tmp_path / "run")
+    with refused("class1", "leave it out"):
+        hm.explain(run, "a film", output="class1")
+    with refused("class1", "leave it out"):
+        hm.explain(run.folder, "a film", output="class1")

@@ -10,9 +10,11 @@ from tiny_transformers import tiny_model, tiny_tokenizer
 from wording import refused, warned
 
 import heedmap as hm
+from heedmap.data.unlabelled import read_unlabelled
 from heedmap.experiments.registry import make_findings
 from heedmap.report.examples import choose_examples
 from heedmap.report.page import page
+from heedmap.settings import DataSettings
 
 FEW = {"permutations": 3, "instances": 12}
 WORDS = ["a", "film", "great", "bad", "plot", "unwatchable", "the", "is", "films", "."]
@@ -169,3 +171,14 @@ def test_where_one_split_has_labels_its_texts_are_read_as_before(folder, tmp_pat
     assert "16 texts without a label; those of train are audited" in said
     assert "cannot tell: cannot be told" not in said
     assert run.corpus.splits["test"].labelled
+
+
+def test_the_other_column_of_a_pair_is_said_not_to_be_read(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("query,text\nWhy?,Because.\nWho?,She.\n")
+    texts = read_unlabelled(DataSettings(source=str(path)))
+    assert texts.queries is None
+    assert any("--text-column text --query-column query" in note for note in texts.notes)
+    named = read_unlabelled(DataSettings(source=str(path), text="text", query="query"))
+    assert named.queries == ["Why?", "Who?"]
+    assert not named.notes

@@ -566,7 +566,8 @@ class AuditSettings(Settings):
         "Random shuffles of the weights per text.", 100
     )
     epsilon: Annotated[float, Field(gt=0, lt=1)] = option(
-        "Total variation distance up to which two predictions count as the same.",
+        "Total variation distance up to which two predictions count as the same, of numbers in standard "
+        "deviations of the outputs.",
         0.01,
         shown=".01; pairs .05",
     )

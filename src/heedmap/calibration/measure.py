@@ -22,6 +22,8 @@ from heedmap.experiments.methods.rereading import WHAT, outcomes, ranked
 from heedmap.experiments.questions.alternatives import READ_OUTS, alternatives
 from heedmap.experiments.questions.highlights import column_of
 from heedmap.experiments.registry import registered
+from heedmap.experiments.rule import texts_of
+from heedmap.experiments.scales import scale_of
 from heedmap.files.tables import read_table, write_table
 from heedmap.models.layered import Layered
 from heedmap.settings import AuditSettings
@@ -92,6 +94,11 @@ def _texts(plant: Plant, planted: PlantedModel) -> pa.Table:
         texts = texts.append_column(name, evidence.table("instances")[name])
     for name, column in _of_other_maps(evidence).items():
         texts = texts.append_column(name, column)
+    size = scale_of(evidence.table("instances"), planted.model.classes).size
+    for name, values in texts_of({"highlights": texts}, size).items():
+        if name in ("predicted", "mean_tvd"):  # as the rule reads them
+            place = texts.column_names.index(name)
+            texts = texts.set_column(place, name, pa.array(values, texts[name].type))
     return texts
 
 

@@ -40,6 +40,7 @@ Kind = Literal[
 WITHOUT_CONTEXT = ("none", "average")  # encoders whose states are of one word each
 WITH_CONTEXT = ("lstm", "gru", "cnn", "small-cnn")
 OWN = (*WITHOUT_CONTEXT, *WITH_CONTEXT)  # encoders of `TextClassifier`
+NUMBER_BY_HAND = "number by hand"  # a transformer that gives a number, set by hand
 LETTERS = "abcdefgh"
 FILLERS = 200
 # Share of the training texts of sentences and of corpora that have no cue, and a label that is drawn.

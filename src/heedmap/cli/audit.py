@@ -242,10 +242,10 @@ def _check_drawing(model: str, label: str | None, settings: AuditSettings) -> No
     """Raise InputError before a run's folder is made, if texts are to be drawn for a model of numbers."""
     from heedmap.huggingface.loading import outputs_of
     from heedmap.huggingface.picture_loading import reads_pictures
-    from heedmap.runs.budget import refuse_drawing
+    from heedmap.runs.budget import GIVES_NUMBER, refuse_drawing
 
     if not reads_pictures(model) and len(outputs_of(model, label)[0]) == 1:
-        refuse_drawing(settings, "gives a number")
+        refuse_drawing(settings, GIVES_NUMBER)
 
 
 def _opening_options(given: opt.Given) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,7 @@ TARGET = (
     "The word of the text that a token classifier is asked about, or the word that [MASK] hides."
 )
 FOIL = "The word that a masked language model might take for the hidden one."
+OUTPUT = "The label to explain, of a model that gives several at once."
 QUERY = "The question or hypothesis that a model of pairs reads the text given."
 DATA = "A CSV, JSONL, Parquet or Excel file (.gz too) of texts, which need no labels."
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".parquet", ".xlsx", ".txt", ".gz")
@@ -38,6 +39,7 @@ def explain_command(
     query: Annotated[str | None, typer.Option("--query", help=QUERY)] = None,
     target: Annotated[str | None, typer.Option("--target", help=TARGET)] = None,
     foil: Annotated[str | None, typer.Option("--foil", help=FOIL)] = None,
+    output: Annotated[str | None, typer.Option("--output", help=OUTPUT)] = None,
     data: Annotated[Path | None, typer.Option("--data", help=DATA)] = None,
     text_column: Annotated[
         str | None,
@@ -79,7 +81,7 @@ def explain_command(
             raise InputError(
                 f"--{data_options[0]}: an option of --data; name the file with --data too"
             )
-        _one(source, variant, device, text, query, form, target=target, foil=foil)
+        _one(source, variant, device, text, query, form, target=target, foil=foil, output=output)
         return
     if target is not None or foil is not None:
         raise InputError(
@@ -88,7 +90,7 @@ def explain_command(
     if text is not None or query is not None:
         surplus = "--query; name its column with --query-column" if text is None else "a text"
         raise InputError(f"--data: expected no text beside the file of texts, got {surplus}")
-    keys, explanations = _each(source, variant, device, data, {**columns, **given.values})
+    keys, explanations = _each(source, variant, device, output, data, {**columns, **given.values})
     if form == "json":
         print_json(
             [
@@ -149,6 +151,7 @@ def _each(
     source: str,
     variant: str | None,
     device: str | None,
+    output: str | None,
     data: Path,
     options: Mapping[str, str | None],
 ) -> "tuple[list[str], Explanations]":
@@ -163,10 +166,11 @@ def _each(
         if texts.left_out:
             total = len(texts.texts) + texts.left_out.total()
             remark(f"{data}: {texts.left_out.total()} of {total} rows are empty: left out")
-        if texts.queries is None:
-            return texts.keys, explain(source, texts.texts, variant=variant, device=device)
-        pairs = [*zip(texts.texts, texts.queries, strict=True)]
-        return texts.keys, explain(source, pairs, variant=variant, device=device)
+        read_texts: Any = texts.texts
+        if texts.queries is not None:
+            read_texts = [*zip(texts.texts, texts.queries, strict=True)]
+        explained = explain(source, read_texts, output=output, variant=variant, device=device)
+        return texts.keys, explained
 
 
 def _print_csv(explanations: "Explanations", keys: list[str]) -> None:

@@ -56,6 +56,7 @@ def picture_command(
     if not text.strip():
         raise InputError("expected a text of one word at least, got none; give one after the model")
     from heedmap.files.storage import write_atomically
+    from heedmap.huggingface.tasks import Task
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
     from heedmap.report.pictures import draw, page
     from heedmap.runs.explain import opened
@@ -70,6 +71,12 @@ def picture_command(
         if query is not None:
             raise InputError(
                 "--query: a picture is of a single text; `heedmap explain` shows the map of a pair"
+            )
+        if model.task.is_asked_of_words:
+            foil = " --foil WORD" if model.task is Task.MASKS else ""
+            raise InputError(
+                f"{source}: expected a model that answers about a text, got one that is asked about a word; "
+                f'`heedmap explain {source} "TEXT" --target WORD{foil}` shows its map'
             )
         if "classes" not in model.capabilities:
             raise InputError(

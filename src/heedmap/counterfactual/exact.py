@@ -87,6 +87,30 @@ def adversary(
     return most_different(attention, relevance, offset, mask, lower, upper)
 
 
+def number_adversary(
+    attention: Float[Tensor, "B T"],
+    readout: Float[Tensor, "B T 1"],
+    bias: Float[Tensor, " 1"],
+    mask: Bool[Tensor, "B T"],
+    tolerance: float,
+) -> Optimum:
+    """Maximise JSD(α, α̂) subject to |z(α) − z(α̂)| ≤ tolerance, for the one output z that is a number.
+
+    The simplex is cut by two parallel planes here, too, and the optimum is global.
+
+    Raises:
+        ValueError: the tolerance is negative, or a row has no real positions.
+    """
+    if tolerance < 0:
+        raise ValueError(f"expected tolerance >= 0, got {tolerance}")
+    relevance = readout[..., 0].double()
+    offset = bias[0].double()
+    output = (attention.double() * relevance * mask).sum(-1) + offset
+    return most_different(
+        attention, relevance, offset, mask, output - tolerance, output + tolerance
+    )
+
+
 def most_different(
     attention: Float[Tensor, "B T"],
     relevance: Float[Tensor, "B T"],

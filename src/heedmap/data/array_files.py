@@ -17,7 +17,7 @@ SIZES = ("lengths", "offsets")
 HEAD = ("weight", "bias")
 OF_INSTANCES = ("labels", "predictions")
 NAMES = ("items", "classes")
-KNOWN = (*RAGGED, *SIZES, *HEAD, *OF_INSTANCES, *NAMES)
+KNOWN = (*RAGGED, *SIZES, *HEAD, *OF_INSTANCES, *NAMES, "unit")
 READERS = (".npz", ".safetensors", ".parquet", ".json")
 CONVERT = "save the arrays themselves: numpy.savez('arrays.npz', attention=..., lengths=...)"
 

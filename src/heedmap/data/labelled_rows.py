@@ -25,7 +25,7 @@ from heedmap.data.markup import without_html
 from heedmap.data.pair_columns import guessed_pair, query_comes_first
 from heedmap.data.rationale_columns import NOT_FOUND, SENTIMENT, marked_words, rationale_of
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
-from heedmap.data.rows import ColumnSpec, PackedRows, Parts, Row, gathered
+from heedmap.data.rows import TEXT_COLUMNS, ColumnSpec, PackedRows, Parts, Row, gathered
 from heedmap.data.text_names import places
 from heedmap.data.tokens import TOKENIZERS, pieces
 from heedmap.errors import InputError
@@ -133,7 +133,12 @@ def labelled_rows(
         labels = dict.fromkeys(label for rows in parts.values() for label in rows.column("label"))
         check_single(settings.source, columns.label, list(labels))
     by_split = {split: gathered(rows) for split, rows in parts.items()}
-    return LabelledTable(columns, by_split, left_out, [*key_notes, *text_notes, *query_notes])
+    return LabelledTable(
+        columns,
+        by_split,
+        left_out,
+        [*_notes_on_pair(table, columns, settings, spec), *key_notes, *text_notes, *query_notes],
+    )
 
 
 def with_text(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Rows:
@@ -152,8 +157,8 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
     }  # fmt: skip
     named = {name: getattr(settings, name) for name in guesses}
     columns = {name: find_column(rows, named[name], guesses[name]) for name in guesses}
-    if settings.raw and not columns["text"] and not settings.text and not settings.query:
-        columns["text"], columns["query"] = guessed_pair(rows.columns) or (None, None)
+    if _may_be_a_pair(settings, spec) and (pair := guessed_pair(rows.columns)) is not None:
+        columns["text"], columns["query"] = pair
     if not spec.label and settings.text is None and len(rows.columns) == 1:
         columns["text"] = rows.columns[0]  # of texts alone
     needed = [
@@ -176,6 +181,25 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
                 f"with --{spec.role}-column and --{role}-column"
             )
     return Columns(text, label, query, columns["id"], _read_first(rows, settings, text, query))
+
+
+def _may_be_a_pair(settings: DataSettings, spec: ColumnSpec) -> bool:
+    """Return whether two columns with the usual names of a pair are one: of a transformer, if none is named."""
+    is_named = settings.text is not None or settings.query is not None
+    return settings.raw and not is_named and spec.text == TEXT_COLUMNS
+
+
+def _notes_on_pair(
+    rows: Rows, columns: Columns, settings: DataSettings, spec: ColumnSpec
+) -> list[str]:
+    """Say that two columns are read as a pair, where one of them would be read as single texts, too."""
+    is_guessed = _may_be_a_pair(settings, spec) and columns.query is not None
+    if not is_guessed or find_column(rows, None, spec.text) is None:
+        return []
+    return [
+        f"columns {columns.text} and {columns.query} are read as pairs of texts; to read {columns.text} alone, "
+        f"name it with --text-column {columns.text} (in Python text={columns.text!r})"
+    ]
 
 
 def _read_first(rows: Rows, settings: DataSettings, text: str, query: str | None) -> str | None:

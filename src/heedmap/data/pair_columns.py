@@ -8,16 +8,22 @@ FIRST_IS_TEXT = (
     ("question1", "question2"),
     ("text1", "text2"),
     ("text_a", "text_b"),
+    ("sentence_a", "sentence_b"),
+    ("sequence1", "sequence2"),
 )
 """Columns of inference and paraphrase, as they are read; attention is over the first."""
 FIRST_IS_QUERY = (
     ("query", "passage"),
     ("query", "document"),
+    ("query", "sentence"),
     ("question", "passage"),
     ("question", "context"),
+    ("question", "document"),
     ("question", "sentence"),
 )
 """Columns of relevance and question answering, as they are read; attention is over the second."""
+AS_THEY_STAND = (("query", "text"), ("question", "text"))
+"""Columns that say less: the one that stands first is read first; attention is over the second of these."""
 
 
 def guessed_pair(columns: Sequence[str]) -> tuple[str, str] | None:
@@ -30,7 +36,7 @@ def guessed_pair(columns: Sequence[str]) -> tuple[str, str] | None:
     for names in FIRST_IS_TEXT:
         if by_name.keys() >= {*names}:
             return by_name[names[0]], by_name[names[1]]
-    for names in FIRST_IS_QUERY:
+    for names in (*FIRST_IS_QUERY, *AS_THEY_STAND):
         if by_name.keys() >= {*names}:
             return by_name[names[1]], by_name[names[0]]
     return None

@@ -24,6 +24,7 @@ from heedmap.errors import InputError
 from heedmap.nouns import PICTURES
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
+DEEPEST = 6  # folders in one another in which pictures are looked for
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,12 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
 
     try:
         with Image.open(path) as picture:
-            colours = ImageOps.exif_transpose(picture).convert("RGB")
+            upright = ImageOps.exif_transpose(picture)
+            if _is_of_16_bit(
+                upright.mode
+            ):  # converted, all that is brighter than 255 of 65,535 would be white
+                upright = Image.fromarray((np.asarray(upright) // 257).astype(np.uint8))
+            colours = upright.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
@@ -77,6 +83,25 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
             "it again"
         ) from error
     return np.asarray(colours, dtype=np.uint8)
+
+
+def _is_of_16_bit(mode: str) -> bool:
+    return mode.startswith("I")
+
+
+def _changes(path: Path) -> list[str]:
+    """Say what of a picture is not read, by its file's header; nothing of one that cannot be read."""
+    Image = pillow()
+    try:
+        with Image.open(path) as picture:
+            mode, has_alpha = picture.mode, picture.has_transparency_data
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return []  # it is refused by name when it is read
+    sayings = {
+        "have transparency (alpha), which is left out: every point has its colour": has_alpha,
+        "have 16 bits per colour, of which the upper 8 are read": _is_of_16_bit(mode),
+    }
+    return [said for said, is_so in sayings.items() if is_so]
 
 
 def stored_picture(path: Path, grid: Grid) -> StoredBag:
@@ -112,6 +137,7 @@ def read_picture_folders(folder: Path, grid: Grid) -> LabelledTexts:
             "reads pictures"
         )
     left_out: Counter[str] = Counter()
+    changes: Counter[str] = Counter()
     pictures: dict[str, StoredBag] = {}
     labels: dict[str, list[tuple[str, str]]] = {}
     homes = split_folders(folder, _pictures) or {"all": folder}
@@ -125,23 +151,51 @@ def read_picture_folders(folder: Path, grid: Grid) -> LabelledTexts:
             for file in own_pictures:
                 key = checked_name(file, file.relative_to(folder).as_posix())
                 pictures[key] = stored_picture(file, grid)
+                changes.update(_changes(file))
                 labels[split].append((key, label))
     if not pictures:
         raise InputError(
             f"{folder}: expected a folder of pictures for each class (CLASS/FILE.png, or test/CLASS/FILE.png), "
-            "got none"
+            f"got {_places(folder)}"
         )
+    notes = [f"{count} of {len(pictures)} pictures {said}" for said, count in changes.items()]
     store, signs = ItemVectors(pictures, grid.width, in_memory=False), grid.signs()
     parts = {
         split: [Row(key, store.names(key, signs), label) for key, label in of_split]
         for split, of_split in labels.items()
     }
-    return LabelledTexts(parts, left_out, vectors=store, nouns=PICTURES)
+    return LabelledTexts(parts, left_out, notes, vectors=store, nouns=PICTURES)
 
 
 def holds_pictures(folder: Path) -> bool:
     """Return whether a folder holds pictures, by themselves or in the folders of classes or of splits."""
-    return any(_pictures([*folder.glob(pattern)]) for pattern in ("*", "*/*", "*/*/*"))
+    return _first_picture(folder, 3) is not None
+
+
+def _first_picture(folder: Path, deepest: int) -> Path | None:
+    """Return the first picture in a folder, one that lies least deep; None where there is none."""
+    for depth in range(1, deepest + 1):
+        if pictures := _pictures(sorted(folder.glob("/".join("*" * depth)))):
+            return pictures[0]
+    return None
+
+
+def _places(folder: Path) -> str:
+    """Say where pictures lie that are in no folder of a class."""
+    picture = _first_picture(folder, DEEPEST)
+    if picture is None:
+        return "none"
+    inner = picture.relative_to(folder).parent
+    count = len(_pictures([*picture.parent.iterdir()]))
+    if inner == Path():
+        return (
+            f"{count} pictures in the folder itself, such as {picture.name}: put those of each class into a "
+            "folder that is named by it"
+        )
+    return (
+        f"{count} pictures in {inner}, such as {picture.name}, which is too deep: give the folder whose "
+        "folders are the classes"
+    )
 
 
 def _pictures(files: Sequence[Path]) -> list[Path]:

@@ -217,14 +217,13 @@ def _small_classes(parts: Parts, unmet: Sequence[str]) -> list[str]:
     names = ordered(chain.from_iterable(column(part, "label") for part in parts.values()))
     small = {name: train[name] for name in names if train[name] < FEW} if train else {}
     untested = [*unmet, *(name for name in names if not test[name])]
-    total = f"of {len(names) + len(unmet)} classes have"
-    remarks = (
-        [f"{len(small)} {total} fewer than {FEW} training texts: {_some(small)}"] if small else []
-    )
-    return [
-        *remarks,
-        *([f"{len(untested)} {total} no test text: {_some(untested)}"] if untested else []),
-    ]
+    total = len(names) + len(unmet)
+
+    def said(classes: Counter[str] | dict[str, int] | list[str], lack: str) -> list[str]:
+        has = "has" if len(classes) == 1 else "have"
+        return [f"{len(classes)} of {total} classes {has} {lack}: {_some(classes)}"] * bool(classes)
+
+    return [*said(small, f"fewer than {FEW} training texts"), *said(untested, "no test text")]
 
 
 # --- texts ------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from heedmap.data.columns import Rows, joined
 from heedmap.data.labelled_rows import find_column, text_keys, text_values, written_text
+from heedmap.data.pair_columns import guessed_pair
 from heedmap.data.readers import dialect_of, read_rows
 from heedmap.data.rows import ColumnSpec
 from heedmap.data.text_names import places
@@ -68,8 +69,20 @@ def read_unlabelled(settings: DataSettings) -> Unlabelled:
         [texts[i] for i in filled],
         None if queries is None else [queries[i] for i in filled],
         Counter({"empty": empty} if empty else {}),
-        [*rows.notes_on(text), *key_notes, *text_notes, *query_notes],
+        [*rows.notes_on(text), *key_notes, *text_notes, *query_notes, *_unread(rows, settings)],
     )
+
+
+def _unread(rows: Rows, settings: DataSettings) -> list[str]:
+    """Say that the other column of a pair is not read, where two have the usual names of one."""
+    pair = guessed_pair(rows.columns) if settings.text is None and settings.query is None else None
+    if pair is None:
+        return []
+    text, query = pair
+    return [
+        f"columns {text} and {query} have the names of a pair, and {query} is not read; a model of pairs reads "
+        f"it with --text-column {text} --query-column {query}"
+    ]
 
 
 def _written(rows: Rows, column: str, settings: DataSettings) -> tuple[list[str], list[str]]:

@@ -15,9 +15,10 @@ from heedmap.experiments.needs import untold
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions.instances import is_doubtful, is_of_one_class, is_unlabelled
 from heedmap.experiments.questions.trainings import told_of_trainings
-from heedmap.experiments.rates import LEAST, PLANTED_ON, Answers, OfKind, Rates
+from heedmap.experiments.rates import LEAST, OF_NUMBER, PLANTED_ON, Answers, OfKind, Rates
 from heedmap.experiments.reasons import because, by_class, measured, what_to_do
 from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
+from heedmap.experiments.scales import answer_names, scale_of
 from heedmap.nouns import BAGS, PICTURES, TEXTS, Nouns
 from heedmap.settings import (
     ArraysSettings,
@@ -49,15 +50,6 @@ NO_RATES = (  # how sure the answer about a variant is
     "this one."
 )
 
-OF_CLASSES = (
-    "the model gives a number, and the rule of this line is about models that decide between classes: what an "
-    "answer keeps or loses of its lead over a guess is not defined for a number, and the rule was tried on no "
-    "such model"
-)
-FOR_NUMBERS = (
-    "read the numbers of each question, which are true of a number too; for an answer, audit a model that "
-    "decides between classes, such as low and high"
-)
 NO_RATES_OF_TWINS = (
     "not known: the rule was tried on models that learned their weights, and on some whose weights were set "
     "otherwise; its rates are not those of models that are trained with the same weight for all words, as this "
@@ -190,19 +182,19 @@ def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> 
     if budget is not None and not budget.is_certain:
         return BottomLine("cannot tell", budget.why_uncertain, budget.what_to_do)
     skill = next((finding for finding in audit.findings if finding.key == "skill"), None)
-    names = audit.classes
+    names, scale = answer_names(audit.classes), scale_of(audit.tables["instances"], audit.classes)
     if skill is not None and is_doubtful(skill):
-        return _doubt(skill) if len(names) > 1 else _doubt_of_number(skill)
+        return _doubt(skill) if scale.unit is None else _doubt_of_number(skill)
     if "highlights" not in tables:
         return _not_read_again(audit)
-    texts = texts_of(tables)
+    texts = texts_of(tables, scale.size)
     numbers = map_numbers(texts)
     said = answer(numbers, t)
     return BottomLine(
         said,
         because(said, numbers, t, names),
-        "" if said == "yes" else what_to_do(said, numbers, texts, t, names),
-        tuple(measured(numbers, texts, t).values()),
+        "" if said == "yes" else what_to_do(said, numbers, texts, t, names, scale),
+        tuple(measured(numbers, texts, t, scale).values()),
         by_class(said, numbers, t, names),
     )
 
@@ -210,8 +202,6 @@ def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> 
 def _not_read_again(audit: AuditResult) -> BottomLine:
     """Return the line of an audit that does not know what becomes of answers without the highlighted words."""
     lacking = audit.about.get("not_asked", {}).get("highlights", ())
-    if "classes" in lacking:
-        return BottomLine("cannot tell", OF_CLASSES, FOR_NUMBERS)
     if lacking:
         reason = (
             "the model cannot read the input again, so that it is not known what becomes of the answer without "
@@ -246,8 +236,9 @@ def _kind_of_transformer(audit: AuditResult, model: TransformerSettings, *, pair
     if audit.settings.data.asks is not None:
         of_masks = audit.settings.data.asks == "masks"
         return "masked language model" if of_masks else "transformer of token classes"
-    of = " that gives a number" if len(audit.classes) == 1 else " of pairs" if pairs else ""
-    return f"transformer{of}"
+    if len(audit.classes) == 1:
+        return OF_NUMBER
+    return "transformer of pairs" if pairs else "transformer"
 
 
 def _kind_for_bags(model: ModelSettings) -> str:

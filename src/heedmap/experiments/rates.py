@@ -21,8 +21,9 @@ RULES = 4  # version of the rule; rates of another one are of other answers
 FILE = "rates.json"
 LEAST = 30  # right and wrong plants of a kind of model, for rates that are printed
 ALL = "all"  # kinds of model together
+OF_NUMBER = "transformer that gives a number"
 # What kinds were planted on, where it is not the texts of the calibration.
-PLANTED_ON: Mapping[str, str] = {"bags": "bags of digits"}
+PLANTED_ON: Mapping[str, str] = {"bags": "bags of digits", OF_NUMBER: "synthetic texts"}
 
 TOO_FEW = "too few to choose thresholds: calibrate with more --seeds"
 

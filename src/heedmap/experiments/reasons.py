@@ -25,6 +25,8 @@ from heedmap.experiments.rule import (
     map_numbers,
     share_of_lead,
 )
+from heedmap.experiments.scales import CLASSES as OF_CLASSES
+from heedmap.experiments.scales import Scale
 
 GLOSSES = {
     "read_out_attention": "read-out × attention (each word's weight times what its state says for the answer)",
@@ -33,6 +35,7 @@ GLOSSES = {
 }
 """The candidates of `alternatives`, explained."""
 LISTED = 6  # classes that are named
+FEW_CHANGES = 0.05  # of the answers, below which other weights seem to change nothing
 MORE = 30  # texts of each class, from which on a class can be judged well
 NOT_JUDGED = ("few", "flat")  # of such a class nothing is known
 
@@ -157,6 +160,7 @@ def what_to_do(
     texts: Mapping[str, Column],
     t: Thresholds,
     names: Sequence[str],
+    scale: Scale = OF_CLASSES,
 ) -> str:
     """Say what to do now, where the answer is no yes."""
     if said == "words":
@@ -174,7 +178,8 @@ def what_to_do(
     if said == "cannot tell" or unsure:
         fewest = min((x.n for x in unsure or numbers.classes), default=0)
         if fewest < MORE:
-            return f"audit more texts, {MORE} or more of each predicted class (the smallest has {fewest})"
+            group = "predicted class" if scale.unit is None else "side of the mean of all outputs"
+            return f"audit more texts, {MORE} or more of each {group} (the smallest has {fewest})"
     if set(judged) == {"flat"}:
         return "first make a model that is surer of its answers"
     if said == "in part" or (said == "cannot tell" and "right" in judged):
@@ -200,7 +205,9 @@ def _show_a_part(judged: Mapping[ClassAnswer, list[ClassNumbers]], names: Sequen
     return "show the map only for texts that pass the same test by themselves (in the table `highlights`)"
 
 
-def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) -> dict[str, str]:
+def measured(
+    numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds, scale: Scale = OF_CLASSES
+) -> dict[str, str]:
     """Say what was measured, over all texts that were asked: each sentence under the question it is about.
 
     "needed", "sufficient" and "permutation" are questions of the card; "nothing" counts the texts in which the
@@ -217,9 +224,8 @@ def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) ->
     nothing = sum(x.nothing * x.n for x in numbers.classes)
     sentences = {
         "needed": (
-            "Left out, the words that the map puts first (up to a third of a text) take away "
-            f"{share(texts['gone_map'])} of the answer's lead, which is its probability above that of a guess; "
-            f"random words take {share(texts['gone_random'])}."
+            "Left out, the words that the map puts first (up to a third of all) take away "
+            f"{share(texts['gone_map'])} of {scale.lead}; random words take {share(texts['gone_random'])}."
         )
     }
     if nothing < numbers.texts:
@@ -231,7 +237,7 @@ def measured(numbers: MapNumbers, texts: Mapping[str, Column], t: Thresholds) ->
     if nothing:
         sentences["nothing"] = f"In {nothing:.0f} of {numbers.texts} texts nothing is highlighted."
     sentences["holding"] = _holding(numbers, t)
-    return sentences | _changes(texts, t)
+    return sentences | _changes(texts, t, scale)
 
 
 def _part(share: float) -> str:
@@ -257,7 +263,7 @@ def _holding(numbers: MapNumbers, t: Thresholds) -> str:
     )
 
 
-def _changes(texts: Mapping[str, Column], t: Thresholds) -> dict[str, str]:
+def _changes(texts: Mapping[str, Column], t: Thresholds, scale: Scale) -> dict[str, str]:
     """Say how many answers change under other weights, and how far the predictions move."""
     means = {
         name: float(np.mean(x[np.isfinite(x)])) for name, x in texts.items() if np.isfinite(x).any()
@@ -268,18 +274,23 @@ def _changes(texts: Mapping[str, Column], t: Thresholds) -> dict[str, str]:
         "if the words with the most and the least weight change places": "moved_flipped",
     }
     shares = {intervention: means[name] for intervention, name in imposed.items() if name in means}
-    if not shares or "mean_tvd" not in means:
+    if "mean_tvd" not in means:
         return {}
+    if scale.unit is not None:  # no number is another class
+        shares = {}
     said = "; ".join(
         f"{intervention}, {share:.0%}{' of the answers change' * (i == 0)}"
         for i, (intervention, share) in enumerate(shares.items())
     )
     moved = means["mean_tvd"]
     matter = "so the weights matter" if moved >= t.weights else "so the weights hardly matter"
-    return {
-        "permutation": f"{said[0].upper()}{said[1:]}. Shuffles move the probabilities by {number(moved)} on "
-        f"average, where {t.weights:g} counts as enough: {matter}."
-    }
+    if shares and moved >= t.weights and max(shares.values()) < FEW_CHANGES:
+        matter = "so the weights matter for how sure the answers are, if not for which they are"
+    sentence = (
+        f"Shuffles move {scale.moved.format(number(moved))} on average, where {t.weights:g} counts as enough: "
+        f"{matter}."
+    )
+    return {"permutation": f"{said[0].upper()}{said[1:]}. {sentence}" if said else sentence}
 
 
 def by_class(

@@ -20,6 +20,15 @@ def number(x: float) -> str:
     return text.replace("-", "−")
 
 
+def signed(x: float) -> str:
+    """Format a number that may be below 0 with two decimals.
+
+    >>> signed(-0.213), signed(-0.001)
+    ('−0.21', '0.00')
+    """
+    return f"{x:z.2f}".replace("-", "−")
+
+
 def told_apart(a: float, b: float) -> tuple[str, str]:
     """Format two numbers, with more digits where they would look alike.
 

@@ -113,8 +113,12 @@ class ClassNumbers:
         return self.held / self.losing if self.losing else math.nan
 
 
-def texts_of(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
-    """Return the columns that the rule reads, one number per text, null as NaN."""
+def texts_of(tables: Mapping[str, pa.Table], size: float = 1.0) -> dict[str, Column]:
+    """Return the columns that the rule reads, one number per text, null as NaN.
+
+    `size`: of one unit of change in the tables (`Scale.size`). Numbers below and above the mean of all are told
+    apart as classes are.
+    """
     columns: dict[str, Column] = {}
     for name in ("highlights", "alternatives", "permutation"):
         if name in tables:
@@ -122,6 +126,10 @@ def texts_of(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
                 if not pa.types.is_list(field.type):
                     values = tables[name][field.name].to_numpy()
                     columns[field.name] = values.astype(np.float64)
+    if "mean_tvd" in columns:
+        columns["mean_tvd"] = columns["mean_tvd"] / size
+    if "above" in columns:
+        columns["predicted"] = (columns["above"] >= 0).astype(np.float64)
     return columns
 
 

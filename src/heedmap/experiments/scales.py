@@ -6,6 +6,7 @@ outputs of all audited texts, so that they can be compared with those of other m
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,11 @@ class Scale:
         unit: what the number counts that the model gives; None of classes.
         short: what a change is measured in, in a few words.
         evidence: the same of what gradients add up to.
+        same: what is as good as the model's own prediction, with the tolerance in place of {}.
+        guess: over what an answer has its lead (`methods/followed_answers`).
+        below: where a reading has less of the answer than that.
+        lead: what the lead is, in words.
+        moved: what weights move.
     """
 
     kind: str = "tvd"
@@ -36,6 +42,20 @@ class Scale:
     unit: str | None = None
     short: str = "TVD"
     evidence: str = "log-odds"
+    same: str = "{} of its prediction"
+    guess: str = "guessing"
+    below: str = "an answer falls below a guess"
+    lead: str = "the answer's lead, which is its probability above that of a guess"
+    moved: str = "the probabilities by {}"
+
+    def within(self, epsilon: float) -> str:
+        """Say what counts as the same prediction: a change of at most ε, on this scale.
+
+        >>> CLASSES.within(0.01)
+        '0.01 of its prediction'
+        """
+        amount = "" if self.unit is None else f" (which is {self.amount(epsilon)})"
+        return self.same.format(f"{epsilon:g}") + amount
 
     def amount(self, change: float) -> str:
         """Put a change in the output's unit into words.
@@ -47,6 +67,11 @@ class Scale:
 
 
 CLASSES = Scale()
+
+
+def answer_names(classes: Sequence[str]) -> list[str]:
+    """Return the names of the answers that an audit judges apart: the classes, or numbers below and above."""
+    return [*classes] if len(classes) > 1 else ["below the mean", "above the mean"]
 
 
 def scale_of(instances: pa.Table, classes: list[str]) -> Scale:
@@ -67,4 +92,9 @@ def scale_of(instances: pa.Table, classes: list[str]) -> Scale:
         unit,
         "standard deviations of the outputs",
         "standard deviations of the outputs",
+        "{} standard deviations of its output",
+        "the mean of all outputs",
+        "a reading is on the other side of that mean",
+        "the number's lead, which is its distance from the mean of all outputs",
+        "the output by {} standard deviations",
     )

@@ -42,6 +42,19 @@ def is_there(name: str) -> bool:
         return False
 
 
+def found_from(folder: Path, name: str) -> str:
+    """Return where a relative path leads that a file in a folder names: from here, or from a folder above it.
+
+    A run names its model as the user did, by a path from the directory where it was made, which is above the
+    run's folder unless it was put elsewhere. A name that leads nowhere is returned as it is.
+    """
+    path = Path(name).expanduser()
+    if path.is_absolute() or is_there(name):
+        return name
+    parents = (parent / path for parent in folder.absolute().parents)
+    return next((str(place) for place in parents if is_there(str(place))), name)
+
+
 def holds_model(folder: Path) -> bool:
     """Return whether a folder holds a model as transformers saves it, or an adapter as peft does."""
     return any((folder / name).exists() for name in ("config.json", "adapter_config.json"))

@@ -201,7 +201,14 @@ def load_verified(
     return (
         model,
         tokens,
-        replace(result, architecture=model.architecture, checks=(*result.checks, check)),
+        replace(
+            result,
+            architecture=model.architecture,
+            checks=tuple(
+                replace(made, explanation=PICTURES.reword(made.explanation))
+                for made in (*result.checks, check)
+            ),
+        ),
     )
 
 

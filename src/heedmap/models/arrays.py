@@ -1,6 +1,7 @@
 """A model of which arrays are known alone: the weights of each instance, and what each item says per class.
 
-logits = Σ_k Σ_t α[k, t] · R[k, t] + b (`heedmap.models.trace.Readout`). Other weights are decoded exactly.
+logits = Σ_k Σ_t α[k, t] · R[k, t] + b (`heedmap.models.trace.Readout`), or this is the number that the model
+gives, where there is one name. Other weights are decoded exactly.
 Input that was changed is read by the user's function, if there is one.
 """
 
@@ -64,7 +65,7 @@ class ArraysModel:
         self.reader = reader
         numbers = settings.rows * len(self.classes)
         self.tokens_at_once = min(POSITIONS, max(1, NUMBERS // numbers))
-        abilities: set[Capability] = {"classes"}
+        abilities: set[Capability] = {"classes"} if len(self.classes) > 1 else set()
         if settings.rows == 1:
             abilities.add("read-out")
         if reader is not None:

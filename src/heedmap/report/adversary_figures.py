@@ -5,13 +5,14 @@ import numpy as np
 
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.questions.adversary import is_exact, is_searched
+from heedmap.experiments.scales import scale_of
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, rows, specification
 from heedmap.report.densities import quartiles
 from heedmap.report.grouping import Division, division, of_words
 from heedmap.report.histograms import Axis, by_class
-from heedmap.report.wording import column, derived, epsilon
+from heedmap.report.wording import column, derived, tolerance
 
 JSD = Axis("largest JSD", 0, 0.7, 40, (0, 0.2, 0.4, 0.6), (LN2, "ln 2: nothing in common"), "JSD")
 SEARCHED = f"as found by the gradient search of {PAPER}, which gives a lower bound"
@@ -53,7 +54,7 @@ def jsd_histograms(audit: AuditResult) -> list[Figure]:
                 n=n,
                 caption=(
                     f"The largest JSD between {compared} that move the "
-                    f"prediction by at most {epsilon(audit):g} (TVD): {origin}. {reading}; the "
+                    f"prediction by at most {tolerance(audit)}: {origin}. {reading}; the "
                     f"dashed line is ln 2, nothing in common (as {PAPER}, experiment 2b)."
                 ),
                 spec=spec,
@@ -133,7 +134,7 @@ def curve(audit: AuditResult) -> list[Figure]:
     base = alt.Chart(rows(data)).encode(
         x=alt.X(
             "epsilon:Q",
-            title="the prediction may move by (TVD)",
+            title=f"the prediction may move by ({scale_of(audit.tables['instances'], audit.classes).short})",
             scale=alt.Scale(type="symlog", constant=0.001, nice=False),
             axis=alt.Axis(values=list(steps), labelOverlap=True),
         ),

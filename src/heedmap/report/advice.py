@@ -16,6 +16,7 @@ from heedmap.experiments.questions.instances import is_doubtful
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.reasons import LISTED, MORE, measured, named
 from heedmap.experiments.rule import MapNumbers, Thresholds, judge_class, map_numbers, texts_of
+from heedmap.experiments.scales import answer_names, scale_of
 from heedmap.experiments.text_levels import text_levels
 from heedmap.report.wording import plural
 from heedmap.settings import ModelSettings
@@ -57,8 +58,9 @@ def rests_on(
     keys = {finding.key for finding in audit.findings}
     questions: dict[str, str] = {}
     if "highlights" in tables:
-        texts = texts_of(tables)
-        sentences = measured(map_numbers(texts), texts, rates.thresholds)
+        scale = scale_of(audit.tables["instances"], audit.classes)
+        texts = texts_of(tables, scale.size)
+        sentences = measured(map_numbers(texts), texts, rates.thresholds, scale)
         questions = {
             audit.nouns.reword(sentence, audit.classes): question
             for question, sentence in sentences.items()
@@ -151,11 +153,13 @@ def _failing_classes(audit: AuditResult, numbers: MapNumbers, t: Thresholds) -> 
     failing = [x for x, verdict in judged if verdict in FAILS]
     if not failing or not any(verdict == "right" for _, verdict in judged):
         return []
+    names = answer_names(audit.classes)
     texts = [
         _texts(f"the texts predicted “{name}”", predicted=name)
-        for name in (audit.classes[x.number] for x in failing[:LISTED])
+        for name in (names[x.number] for x in failing[:LISTED])
+        if name in audit.classes
     ]
-    return [Step(f"It fails for {named(failing, audit.classes)}: read some of them.", tuple(texts))]
+    return [Step(f"It fails for {named(failing, names)}: read some of them.", tuple(texts))]
 
 
 def _texts_for_classes(line: BottomLine, numbers: MapNumbers) -> str:

@@ -103,15 +103,20 @@ def _rules(
     answers, sizes = np.unique(predicted, return_counts=True)
     for c in answers[np.argsort(-sizes, kind="stable")][:2]:
         yield _Rule(
-            f"Another heat map, the same prediction: {shortened(classes[int(c)])}",
+            "Another heat map, the same prediction"
+            + (f": {shortened(classes[int(c)])}" if len(classes) > 1 else ""),
             readable & (sharp >= 0.4) & (jsd >= 0.5) & (predicted == c),
             sharp * jsd * sure,
             lambda i: (
                 f"Attention puts {sharp[i]:.0%} on one word, yet weights "
                 f"{'with a heat map' if derived else 'that are'} "
                 f"{jsd[i]:.0%} of the largest possible JSD away lead to the same prediction, "
-                f"“{shortened(classes[int(predicted[i])])}” (the model's own probability of it is "
-                f"{sure[i]:.3f})."
+                + (
+                    f"“{shortened(classes[int(predicted[i])])}” (the model's own probability of it is "
+                    f"{sure[i]:.3f})."
+                    if scale.unit is None
+                    else f"{number(sure[i])} {scale.unit}."
+                )
             ),
         )
     if not derived:

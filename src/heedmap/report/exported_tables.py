@@ -47,7 +47,7 @@ def exported_tables(audit: AuditResult) -> dict[str, pa.Table]:
     return {
         "about": _about(audit, tables),
         **{name: tables[name] for name in HOLDS},
-        "columns": _described(tables),
+        "columns": _described(audit, tables),
         **tables,
     }
 
@@ -126,7 +126,10 @@ def _about(audit: AuditResult, tables: Mapping[str, pa.Table]) -> pa.Table:
     """Return the audit's facts, and what each table holds: a name and a value per row."""
     line = [] if audit.rates is None else _answer(audit)
     sizes = [
-        (name, f"{table.num_rows:,} rows. {HOLDS.get(name) or _question(name)}".rstrip())
+        (
+            name,
+            f"{table.num_rows:,} rows. {audit.nouns.reword(HOLDS.get(name) or _question(name))}".rstrip(),
+        )
         for name, table in tables.items()
     ]
     rows = [*line, ("heedmap", version("heedmap")), *facts(audit), *sizes]
@@ -156,10 +159,16 @@ def _question(name: str) -> str:
     return registered()[name].columns.rows if name in registered() else ""
 
 
-def _described(tables: Mapping[str, pa.Table]) -> pa.Table:
+def _described(audit: AuditResult, tables: Mapping[str, pa.Table]) -> pa.Table:
     """Return a row per column of each table: its type, its range or unit, and its meaning."""
     rows = [
-        (name, column.name, type_of(field.type), column.range, column.meaning)
+        (
+            name,
+            column.name,
+            type_of(field.type),
+            column.range if column.range == "text" else audit.nouns.reword(column.range),
+            audit.nouns.reword(column.meaning, audit.classes),
+        )
         for name, table in tables.items()
         for column, field in zip(described_columns(table), table.schema, strict=True)
     ]

@@ -46,7 +46,7 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
     cells, marks, titles, ticks, sides, ups = [], [], [], [], [], []
     for i, panel in enumerate(panels):
         x0, y0 = (i % across) * width + MARGIN, (i // across) * height + TITLE
-        titles.append({"x": x0, "y": y0 - 0.7, "text": panel.title})
+        titles.append({"x": x0, "y": y0 - 0.7, "map": panel.title})
         for (layer, head), value in panel.cells.items():
             x1 = x0 + _place(head, heads)
             box = {"x": x1, "x2": x1 + 1, "y": y0 + layer, "y2": y0 + layer + 1}
@@ -106,8 +106,9 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
             fillOpacity=0, stroke=MARK, strokeWidth=2.5, strokeOpacity=1
         )
         chart_layers.append(outline.encode(x=x, x2="x2:Q", y=y, y2="y2:Q"))
+    named = alt.Chart(rows(titles)).mark_text(align="left", baseline="middle", fontSize=12)
+    chart_layers.append(named.encode(x=x, y=y, text="map:N"))
     for labels in (
-        alt.Chart(rows(titles)).mark_text(align="left", baseline="middle", fontSize=12),
         alt.Chart(rows(ticks)).mark_text(baseline="middle", fontSize=10),
         alt.Chart(rows(sides)).mark_text(align="right", baseline="middle", fontSize=10),
         alt.Chart(rows(ups)).mark_text(angle=270, baseline="middle", fontSize=10),

@@ -34,7 +34,6 @@ from heedmap.report.wording import (
     columns_text,
     derived,
     distinct_texts,
-    epsilon,
     few_texts,
     left_out,
     maps_left_out,
@@ -45,6 +44,7 @@ from heedmap.report.wording import (
     query_name,
     repeats_text,
     source_text,
+    tolerance,
     variant_text,
     vectors_text,
     weights_kept,
@@ -128,7 +128,7 @@ def _report(
             exact=is_exact(columns, len(audit.classes)),
             derived=derived(audit),
             path=(audit.settings.audit or AuditSettings()).gradient_path,
-            epsilon=f"{epsilon(audit):g}",
+            tolerance=tolerance(audit),
             settings=audit.settings.to_toml(),
         )
     )

@@ -22,7 +22,7 @@ from heedmap.report.charts import (
 )
 from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
 from heedmap.report.grouping import Division, division, of_words
-from heedmap.report.wording import column, derived, epsilon
+from heedmap.report.wording import column, derived, tolerance
 from heedmap.settings import TransformerSettings
 
 NARROW = 0.008  # a narrower violin would be invisible and is drawn as a line
@@ -100,7 +100,7 @@ def most_different(audit: AuditResult) -> list[Figure]:
         ),
         caption=(
             f"The weights {which} that move the prediction by at most "
-            f"{epsilon(audit):g} (TVD); {method_text}. Near ln 2 (dashed) the two heat maps have nothing "
+            f"{tolerance(audit)}; {method_text}. Near ln 2 (dashed) the two heat maps have nothing "
             "in common; high values where the largest weight is high are the strongest case "
             f"(as {PAPER}, experiment 2b)."
         ),

@@ -34,6 +34,8 @@ def reason(audit: AuditResult) -> str:
         why = "what each word says for a class could tell the word, and was left out with the texts"
     elif "relevance" in audit.tables:
         return ""
+    elif len(audit.classes) == 1:
+        why = "it computes probabilities of classes, and the model gives a number"
     elif derived(audit):
         why = "its map is derived from weights inside the model, and further layers follow them"
     elif isinstance(audit.settings.model, TransformerSettings):

@@ -29,8 +29,8 @@ TABLE = (
 COUNTS = {1: "", 2: "two ", 3: "three "}
 LEAVE_ONE_OUT = "leave-one-out"
 NO_DECISION = (
-    "Other weights with the same answer, and weights whose erasure flips it, are not asked for: the model "
-    "gives a number, and decides between no classes."
+    "Other weights with nearly the same number are not asked for, since what counts as that depends on the "
+    "outputs of many texts (an audit asks it); and none flip it, since the model decides between no classes."
 )
 
 

@@ -18,6 +18,7 @@ from heedmap.experiments.intervals import FEWEST, of_share
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.results import LEAST_ROOM
 from heedmap.experiments.rounding import number, told_apart
+from heedmap.experiments.scales import scale_of
 from heedmap.experiments.text_tables import outputs_of_texts
 from heedmap.nouns import TEXTS, Nouns
 from heedmap.settings import (
@@ -345,6 +346,13 @@ def weights_kept(audit: AuditResult, short: bool = False) -> str | None:
 def epsilon(audit: AuditResult) -> float:
     """Return the change within which a prediction counts as the same."""
     return (audit.settings.audit or AuditSettings()).epsilon
+
+
+def tolerance(audit: AuditResult) -> str:
+    """Return the same in words, of a model that gives a number in standard deviations of the outputs."""
+    scale = scale_of(audit.tables["instances"], audit.classes)
+    unit = "(TVD)" if scale.unit is None else scale.short
+    return f"{epsilon(audit):g} {unit}"
 
 
 def left_out(audit: AuditResult) -> dict[str, str]:

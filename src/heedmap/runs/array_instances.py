@@ -21,7 +21,7 @@ class Instances:
     """Checked arrays: `attention` (K, T) of sum 1 and `relevance` (K, T, C) per instance, and `bias` (C,).
 
     `scaled` counts the instances whose weights did not sum to 1. Two classes with one sigmoid output z have the
-    logits (0, z).
+    logits (0, z). Of a model that gives a number C is 1.
     """
 
     attention: list[Floats]
@@ -35,22 +35,26 @@ class Instances:
         return int(self.attention[0].shape[0])
 
     def probabilities(self) -> NDArray[np.float64]:
-        """Return the predictions (B, C): softmax of Σ_k Σ_t α[k, t] R[k, t] + b, in float64."""
+        """Return the predictions (B, C): softmax of Σ_k Σ_t α[k, t] R[k, t] + b, in float64; or that number."""
         logits = np.array(
             [
                 np.einsum("kt,ktc->c", a.astype(np.float64), r.astype(np.float64)) + self.bias
                 for a, r in zip(self.attention, self.relevance, strict=True)
             ]
         )
+        if logits.shape[1] == 1:
+            return np.asarray(logits, dtype=np.float64)
         powers = np.exp(logits - logits.max(1, keepdims=True))
         shares: NDArray[np.float64] = powers / powers.sum(1, keepdims=True)
         return shares
 
 
 def instances_of(
-    attention: Any, values: Any, readouts: Any, weight: Any, bias: Any
+    attention: Any, values: Any, readouts: Any, weight: Any, bias: Any, *, is_number: bool = False
 ) -> tuple[Instances, NDArray[np.int64]]:
     """Return the checked instances that have items, and their numbers; see `heedmap.from_arrays`.
+
+    `is_number`: the one output is a number, and no sigmoid's.
 
     Raises:
         InputError: an array does not fit; the line names the instance, what was expected and what came.
@@ -97,6 +101,10 @@ def instances_of(
                 f"{said[-1].shape[-1]}"
             )
     outputs = said[0].shape[-1]
+    if is_number and outputs != 1:
+        raise InputError(
+            f"unit: expected one output, a number in this unit, got {outputs}; leave it out"
+        )
     offset = (
         np.zeros(outputs, said[0].dtype) if bias is None else np.atleast_1d(as_floats(bias, "bias"))
     )
@@ -105,7 +113,7 @@ def instances_of(
             f"bias: expected the shape ({outputs},), one per output, got {offset.shape}"
         )
     attended = [rows[i] for i in kept.tolist()]
-    return _scaled(attended, said, offset), kept
+    return _scaled(attended, said, offset, is_number), kept
 
 
 def _weights(value: Any, name: str) -> Floats:
@@ -160,13 +168,16 @@ def _projected(values: Floats, head: Floats, name: str) -> Floats:
     return said
 
 
-def _scaled(attention: list[Floats], relevance: list[Floats], bias: Floats) -> Instances:
+def _scaled(
+    attention: list[Floats], relevance: list[Floats], bias: Floats, is_number: bool
+) -> Instances:
     """Make the sum of each row 1, and what its items say larger by the sum: the logits stay as they are."""
     is_double = all(
         array.dtype == np.float64 for array in (attention[0], relevance[0], np.asarray(bias))
     )
     dtype = np.float64 if is_double else np.float32
     scaled = 0
+    logits_of = (lambda outputs: outputs) if is_number else _two_classes
     weights_of: list[Floats] = []
     said_of: list[Floats] = []
     for weights, said in zip(attention, relevance, strict=True):
@@ -175,8 +186,8 @@ def _scaled(attention: list[Floats], relevance: list[Floats], bias: Floats) -> I
         scaled += is_off
         scale = mass if is_off else np.ones_like(mass)
         weights_of.append((weights / scale).astype(dtype))
-        said_of.append(_two_classes(said * scale[..., None]).astype(dtype))
-    return Instances(weights_of, said_of, _two_classes(bias).astype(dtype), scaled)
+        said_of.append(logits_of(said * scale[..., None]).astype(dtype))
+    return Instances(weights_of, said_of, logits_of(bias).astype(dtype), scaled)
 
 
 def _two_classes(outputs: Floats) -> Floats:
@@ -189,10 +200,18 @@ def _two_classes(outputs: Floats) -> Floats:
 def probabilities_of(value: Any, name: str, count: int, classes: int) -> NDArray[np.float64]:
     """Return given probabilities as (B, C); of two classes (B,) or (B, 1) is that of the second one.
 
+    Of one output these are numbers.
+
     Raises:
         InputError: another shape, or numbers that are no probabilities.
     """
     shares = as_numpy(value, name).astype(np.float64)
+    if classes == 1:
+        if shares.shape not in ((count,), (count, 1)) or not np.isfinite(shares).all():
+            raise InputError(
+                f"{name}: expected a number for each of {count} instances, got {shares.shape}"
+            )
+        return shares.reshape(-1, 1)
     if classes == 2 and shares.shape in ((count,), (count, 1)):
         shares = np.stack([1 - shares.reshape(-1), shares.reshape(-1)], axis=1)
     if shares.shape != (count, classes):
@@ -215,10 +234,15 @@ def largest_difference(
     """
     difference = abs(shares - given).max(1)
     worst = int(difference.argmax())
-    if difference[worst] > TOLERANCE:
+    is_number = shares.shape[1] == 1
+    tolerance = TOLERANCE * max(1.0, float(abs(given).max())) if is_number else TOLERANCE
+    if difference[worst] > tolerance:
+        formula, subject = (
+            ("Σ α R + b", "it") if is_number else ("softmax(Σ α R + b)", "a probability")
+        )
         raise InputError(
-            f"{name}[{numbers[worst]}]: expected the prediction of the arrays, softmax(Σ α R + b), within "
-            f"{TOLERANCE:g}; a probability differs by {difference[worst]:.3g}: give the states and the head "
+            f"{name}[{numbers[worst]}]: expected the prediction of the arrays, {formula}, within "
+            f"{tolerance:g}; {subject} differs by {difference[worst]:.3g}: give the states and the head "
             "that the weighted sum is read with"
         )
     return float(difference[worst])

@@ -47,7 +47,7 @@ from heedmap.runs.run import Run
 from heedmap.runs.stored_models import weights_of
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.terminal.output import remark
-from heedmap.terminal.progress import note, plan, step, working
+from heedmap.terminal.progress import note, plan, step, worded, working
 
 MAKE_A_RUN = "load, then train, then audit: heedmap.audit(heedmap.train(heedmap.load(data)))"
 LONG = 60  # seconds from which a forecast is shown for our own models
@@ -122,6 +122,7 @@ def audit_as(
     `questions` are experiments that compare further models, which `retraining` trains, in about
     `training_seconds`. Those that an earlier call asked stay.
     """
+    worded(run.settings.nouns.reword)
     clock = Clock(audit_settings.minutes if isinstance(audit_settings.minutes, float) else math.inf)
     settings = run.settings.model_copy(update={"audit": audit_settings})
     seed_folders = audit_settings.other_seed or ()

@@ -29,6 +29,12 @@ MINUTES = 10.0  # of a transformer's audit of more work
 MOST_WORK = 10**13
 PASSES = 150  # of a text that leave-one-out does not make: gradients along a path, other weights, other orders
 
+CANNOT_READ = "there is none about a model that cannot read changed input again"
+GIVES_NUMBER = (
+    "that of a model that gives a number depends on the mean of all outputs, which is not known of a part of "
+    "the texts"
+)
+
 
 def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
     """Return the settings with the default budget, if it applies, and with what an earlier call has drawn.
@@ -45,7 +51,7 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
     if lacking:
         refuse_drawing(
             settings,
-            "cannot read changed input again" if "reading" in lacking else "gives a number",
+            CANNOT_READ if "reading" in lacking else GIVES_NUMBER,
         )
     stored = None if run.folder is None else RunFolder(run.folder).settings(moved=True).audit
     if stored is not None and not stored.is_same_but_for_budget(settings):
@@ -64,8 +70,8 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
     return settings
 
 
-def refuse_drawing(settings: AuditSettings, does: str) -> None:
-    """Refuse to draw texts for a model of which there is no bottom line; `does` says what it does.
+def refuse_drawing(settings: AuditSettings, why: str) -> None:
+    """Refuse to draw texts for a model whose bottom line a part of them cannot tell; `why` says so.
 
     Raises:
         InputError: a number of minutes or of texts to draw.
@@ -76,8 +82,7 @@ def refuse_drawing(settings: AuditSettings, does: str) -> None:
     for name, value in drawing.items():
         if value:
             raise InputError(
-                f"{name} = {value}: texts are drawn until the bottom line is certain, and there is none about "
-                f"a model that {does}; leave it out"
+                f"{name} = {value}: texts are drawn until the bottom line is certain, and {why}; leave it out"
             )
 
 

@@ -38,12 +38,18 @@ def explain(  # type: ignore[overload-overlap]
     query: str | None = None,
     target: str | None = None,
     foil: str | None = None,
+    output: str | None = None,
     variant: str | None = None,
     device: str | None = None,
 ) -> Explanation: ...
 @overload
 def explain(
-    source: Source, text: Texts, *, variant: str | None = None, device: str | None = None
+    source: Source,
+    text: Texts,
+    *,
+    output: str | None = None,
+    variant: str | None = None,
+    device: str | None = None,
 ) -> Explanations: ...
 @overload
 def explain(
@@ -53,6 +59,7 @@ def explain(
     query: str | None = None,
     target: str | None = None,
     foil: str | None = None,
+    output: str | None = None,
     variant: str | None = None,
     device: str | None = None,
 ) -> Explanation | Explanations: ...
@@ -63,6 +70,7 @@ def explain(
     query: str | None = None,
     target: str | None = None,
     foil: str | None = None,
+    output: str | None = None,
     variant: str | None = None,
     device: str | None = None,
 ) -> Explanation | Explanations:
@@ -90,6 +98,7 @@ def explain(
         target: the word of the one text that a token classifier is asked about, or its number from 1 up; of a
             masked language model, the word that the text's one [MASK] hides.
         foil: the word that a masked language model might take for the hidden one.
+        output: the label to explain, of a model that gives several at once.
         variant: the name of a model that `heedmap.retrain` trained in a run's folder, to be asked instead (see
             `heedmap.open_run`).
         device: on which a transformer that is opened here runs: cpu, cuda or cuda:N [cpu; that of a model in
@@ -101,14 +110,14 @@ def explain(
         TypeError: no run and no model, or a text that is no string.
     """
     check_input(text, query)  # before anything is opened
-    place, settings, model = _opened(source, variant, device)
+    place, settings, model = _opened(source, variant, device, output)
     if settings.data.source == NO_DATA and (query is not None or is_list_of_pairs(text)):
         settings = _given_pairs(settings, model)
     return explain_input(place, settings, model, text, query, (target, foil))
 
 
 def _opened(
-    source: Source, variant: str | None, device: str | None
+    source: Source, variant: str | None, device: str | None, output: str | None
 ) -> tuple[Path, RunSettings, Model]:
     """Return a source's folder or name, its settings and its model."""
     if variant is not None and not isinstance(source, str | Path):
@@ -117,6 +126,10 @@ def _opened(
             "with heedmap.open_run(FOLDER, variant=...) and explain that"
         )
     if isinstance(source, Run):
+        if output is not None:
+            raise InputError(
+                f"output = {output!r}: expected none of a run, which is of one label; leave it out"
+            )
         if device is not None:
             raise InputError(
                 f"device = {device!r}: expected no device for a run that is open; give it to what opens the run"
@@ -125,16 +138,19 @@ def _opened(
     if not isinstance(source, str | Path):
         from heedmap.huggingface.from_memory import open_loaded
 
-        if (opened_model := open_loaded(source, {}, device)) is not None:
+        of_label = {} if output is None else {"output": output}
+        if (opened_model := open_loaded(source, of_label, device)) is not None:
             model, settings_of_model = opened_model
             return Path(IN_MEMORY), _settings_of(settings_of_model), model
-    return opened(name_of(source, MODEL), variant, device)
+    return opened(name_of(source, MODEL), variant, device, output)
 
 
 def opened(
-    name: str, variant: str | None = None, device: str | None = None
+    name: str, variant: str | None = None, device: str | None = None, output: str | None = None
 ) -> tuple[Path, RunSettings, Model]:
     """Open the model of a run's folder, or of its variant, or a Hugging Face classifier, without texts.
+
+    `output`: the label of such a classifier of several that is read.
 
     Returns:
         The folder or name (of a variant the folder that an audit keeps it in), the settings and the model.
@@ -142,6 +158,10 @@ def opened(
     Raises:
         InputError: no finished run and no classifier there, or no such variant of a run.
     """
+    if output is not None and (variant is not None or RunFolder(name).is_begun()):
+        raise InputError(
+            f"--output {output}: expected none of a run, which is of one label; leave it out"
+        )
     if variant is not None:
         run = open_run(name, variant=variant, device=device)
         return folder_of(Path(name), variant), run.settings, run.model
@@ -155,7 +175,9 @@ def opened(
         )
     from heedmap.huggingface.opening import open_classifier
 
-    model, settings = open_classifier(TransformerSettings.of(source=name), device=device)
+    model, settings = open_classifier(
+        TransformerSettings.of(source=name, output=output), device=device
+    )
     return Path(name), _settings_of(settings, model.nouns), model
 
 

@@ -30,7 +30,7 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.user_texts import Texts, UserText, is_many, read_each, user_texts
 from heedmap.settings import AuditSettings, RunSettings
 from heedmap.terminal.output import some_of
-from heedmap.terminal.progress import in_job, track
+from heedmap.terminal.progress import in_job, track, worded
 
 TABLES = (
     "instances",
@@ -85,6 +85,7 @@ def explained_each(
     place: Path, settings: RunSettings, model: Model, texts: Sequence[UserText]
 ) -> Explanations:
     """Explain several texts by an opened model, one after the other; all are read before the first."""
+    worded(settings.nouns.reword)
     splits = read_each(place.name, settings.data, model, texts)
     facts: dict[str, Any] = {}
     if not isinstance(model, AttentionClassifier):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heedmap.data.array_files import read_arrays
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
-from heedmap.data.foreign_arrays import as_numpy, each
+from heedmap.data.foreign_arrays import as_floats, as_numpy, each
 from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
 from heedmap.models.arrays import ArraysModel, Predict, Reader
@@ -44,6 +44,7 @@ def from_arrays(
     items: Sequence[Sequence[str]] | None = None,
     labels: Any = None,
     classes: Sequence[str] | None = None,
+    unit: str | None = None,
     predictions: Any = None,
     predict: Predict | None = None,
     source: str = SOURCE,
@@ -54,7 +55,8 @@ def from_arrays(
 
     The prediction of an instance is softmax(Σ_k Σ_t α[k, t] R[k, t] + b), where R[k, t] is what item t says for
     each class: given as `readouts`, or W h[k, t] of its state h (`values`) and the head (`weight`, `bias`).
-    One output per instance is a sigmoid's z, and becomes two classes with the logits (0, z).
+    One output per instance is a sigmoid's z, and becomes two classes with the logits (0, z); with a `unit` it
+    is a number as it is.
 
     >>> import numpy as np, heedmap as hm
     >>> states = [np.eye(3), 2 * np.eye(3)[:2]]
@@ -77,6 +79,8 @@ def from_arrays(
             instances of other arrays have the same names, their numbers are put before them.
         labels: the right class of each instance, by its name or number, if they are known.
         classes: the names of the classes [0, 1, ...].
+        unit: what the one output counts, such as stars: it is a number, and labels, predictions and what
+            `predict` returns are numbers, one per instance.
         predictions: the model's own probabilities (B, C), or (B,) of the second of two classes: the arrays are
             checked against them, and the largest difference is reported.
         predict: a function of a list of instances, each a list of items' names, that returns their
@@ -90,9 +94,16 @@ def from_arrays(
     Raises:
         InputError: what was expected and what came, with the instance; predictions that the arrays do not give.
     """
-    instances, numbers = instances_of(attention, values, readouts, weight, bias)
+    if unit is not None and (classes is not None or not unit.strip()):
+        raise InputError(
+            "unit: expected what the model's number counts, and no classes, got "
+            + ("none" if classes is None else "classes too; leave one out")
+        )
+    instances, numbers = instances_of(
+        attention, values, readouts, weight, bias, is_number=unit is not None
+    )
     count = len(each(attention, "attention"))
-    names = _class_names(classes, len(instances.bias))
+    names = _class_names(classes, len(instances.bias)) if unit is None else [unit.strip()]
     tokens = _item_names(items, instances, numbers, count)
     notes = []
     difference = None
@@ -101,7 +112,8 @@ def from_arrays(
         expected = probabilities_of(predictions, "predictions", count, len(names))[numbers]
         difference = largest_difference(shares, expected, numbers.tolist(), "predictions")
         notes.append(
-            "the arrays give the predictions of the model: no probability differs by more than "
+            f"the arrays give the predictions of the model: no {'probability' if unit is None else 'number'} "
+            "differs by more than "
             f"{difference:.1g}"
         )
     else:
@@ -128,13 +140,18 @@ def from_arrays(
         weights=arrays_hash(offset, weights, relevance),
     )
     model = ArraysModel(settings, names, weights, relevance, offset, reader)
+    amounts = None if unit is None or labels is None else _amounts(labels, count)[numbers]
+    is_class = _labels(None if unit else labels, names, count, named=classes is not None)[numbers]
     split = Split(
         [f"index {i}" for i in numbers.tolist()],
         tokens,
-        _labels(labels, names, count, named=classes is not None)[numbers],
+        is_class,
         numbers=np.arange(len(numbers)),
+        amounts=amounts,
     )
-    data = DataSettings.of(source=source, training=False, nouns=INSTANCES)
+    data = DataSettings.of(
+        source=source, training=False, nouns=INSTANCES, amounts=amounts is not None
+    )
     empty = count - len(numbers)
     left_out = {"no items": empty} if empty else {}
     corpus = Corpus("arrays", names, {"test": split}, data, left_out, notes=notes)
@@ -230,11 +247,21 @@ def _labels(labels: Any, classes: list[str], count: int, *, named: bool) -> NDAr
     return result
 
 
+def _amounts(labels: Any, count: int) -> NDArray[np.float64]:
+    """Return the right number of each instance."""
+    amounts = as_floats(labels, "labels").astype(np.float64)
+    if amounts.shape != (count,):
+        raise InputError(f"labels: expected {count} numbers, one per instance, got {amounts.shape}")
+    return amounts
+
+
 def _reader(predict: Predict, classes: int) -> Reader:
     """Return a function from instances to logits, the logarithms of their probabilities."""
 
     def read(texts: list[list[str]]) -> Float[Tensor, "B C"]:
         shares, _ = _predicted(predict, texts, classes)
+        if classes == 1:
+            return torch.from_numpy(shares)
         # A probability of 0 counts as the least above 0 that float32 has.
         return torch.from_numpy(np.log(np.maximum(shares, np.finfo(np.float32).tiny)))
 

@@ -10,7 +10,7 @@ from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.item_vocabulary import ItemVocabulary
 from heedmap.data.load import load_corpus
 from heedmap.errors import InputError
-from heedmap.files.naming import MODEL, name_of
+from heedmap.files.naming import MODEL, found_from, name_of
 from heedmap.keywords import split, takes
 from heedmap.models.guided_classifier import GuidedClassifier
 from heedmap.runs.folder import RunFolder
@@ -246,17 +246,25 @@ def _open_existing(folder: RunFolder, settings: RunSettings, device: str | None)
     from heedmap.huggingface import opening
 
     model = existing_model(folder, settings, device)
-    corpus = opening.corpus_for(model, settings.data, folder.kept_texts())
+    corpus = opening.corpus_for(model, _data(folder, settings), folder.kept_texts())
     if corpus.fingerprint() != settings.fingerprint:
         raise changed(folder, settings.data.source)
     facts = {**opening.facts(model), **opening.notes(model, pairs=corpus.pairs)}
     return Run(settings, corpus, model, None, folder.path, facts)
 
 
+def _data(folder: RunFolder, settings: RunSettings) -> DataSettings:
+    """Return the settings of a run's texts, with their path as it leads there from here."""
+    source = settings.data.source
+    is_path = "/" in source or Path(source).suffix
+    place = found_from(folder.path, source) if is_path else source
+    return settings.data.model_copy(update={"source": place})
+
+
 def _corpus(folder: RunFolder, settings: RunSettings) -> Corpus:
     """Load and check the corpus of a run."""
     try:
-        corpus = load_corpus(settings.data, in_memory=folder.kept_texts())
+        corpus = load_corpus(_data(folder, settings), in_memory=folder.kept_texts())
     except InputError as error:
         raise InputError(
             f"{error} (so say the settings of {folder.path}: if the texts have moved, write where they are "

@@ -59,6 +59,7 @@ def write_arrays(folder: RunFolder, run: Run) -> None:
         "keys": list(split.keys),
         "items": list(split.tokens),
         "labels": split.labels.tolist(),
+        **({} if split.amounts is None else {"amounts": split.amounts.tolist()}),
         "left_out": corpus.left_out,
         "notes": corpus.notes,
         "facts": run.facts,
@@ -114,6 +115,7 @@ def _run_of(
         content["items"],
         np.array(content["labels"], dtype=np.int64),
         numbers=np.arange(len(attention)),
+        amounts=np.array(content["amounts"]) if "amounts" in content else None,
     )
     corpus = Corpus(
         "arrays",

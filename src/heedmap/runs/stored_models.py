@@ -1,11 +1,13 @@
 """Open the model of a finished run without its texts, and check that it is the one that was trained there."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.files.identity import identity, weights_hash
+from heedmap.files.naming import found_from, is_there
 from heedmap.models.attention_classifier import AttentionClassifier, TextClassifier
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
@@ -132,10 +134,22 @@ def existing_model(
     from heedmap.huggingface import opening
 
     assert isinstance(settings.model, TransformerSettings)
-    saved = folder.model if settings.model.in_memory else None
-    model, opened_settings = opening.open_classifier(
-        settings.model, saved, device, pairs=settings.data.query is not None
-    )
+    source = settings.model.source
+    source_here = found_from(folder.path, source)
+    saved = None if source_here == source else Path(source_here)
+    if settings.model.in_memory:
+        saved = folder.model
+    try:
+        model, opened_settings = opening.open_classifier(
+            settings.model, saved, device, pairs=settings.data.query is not None
+        )
+    except InputError as error:
+        if saved is not None or is_there(source) or Path(source).is_absolute():
+            raise
+        raise InputError(
+            f"{error} (so say the settings of {folder.path}: if {source} was a folder, go to where the run was "
+            "made, or write where the model is now as its source in settings.toml)"
+        ) from error
     if settings.model.weights and opened_settings.weights != settings.model.weights:
         raise changed(folder, settings.model.source)
     return model

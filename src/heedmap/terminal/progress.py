@@ -9,7 +9,7 @@ The work under way is a context variable: no function passes it on, and no resul
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -53,6 +53,7 @@ class Work:
     def __init__(self, title: str, display: Display) -> None:
         self.title, self.display = title, display
         self.expected: float | None = None
+        self.reword: Callable[[str], str] = str
         self._parts = [_Part(1.0)]
         self._most = 0.0
         self._began = self._planned = time.monotonic()
@@ -124,6 +125,7 @@ class Work:
 
     def line(self, text: str) -> None:
         """Write a line of the log."""
+        text = self.reword(text)
         self.display.line(
             f"{self.title}: {text}" if self.title else text, time.monotonic() - self._began
         )
@@ -136,7 +138,7 @@ class Work:
             ("" if part.title == self.title else part.title, part.text) for part in self._parts
         ]
         text = ": ".join(", ".join(filter(None, words)) for words in named if any(words))
-        self.display.move(self._most, text, self._left())
+        self.display.move(self._most, self.reword(text), self._left())
 
     def _left(self) -> float | None:
         elapsed, done = time.monotonic() - self._planned, self._most
@@ -246,6 +248,12 @@ def doing(text: str) -> None:
         work.moved()
 
 
+def worded(reword: Callable[[str], str]) -> None:
+    """Say all that follows of this work in other words, such as of pictures in place of texts."""
+    if (work := _current.get()) is not None:
+        work.reword = reword
+
+
 def log_line(text: str) -> None:
     """Write a line of the log."""
     if (work := _current.get()) is not None and work.speaks:
@@ -255,4 +263,4 @@ def log_line(text: str) -> None:
 def note(text: str) -> None:
     """Show a remark once, such as how long the work will take."""
     if (work := _current.get()) is not None and work.speaks:
-        work.display.note(text)
+        work.display.note(work.reword(text))

@@ -8,11 +8,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedmap.counterfactual.bounds import Bounds, bound_adversary
+from heedmap.counterfactual.exact import number_adversary
 from heedmap.counterfactual.jain_wallace_search import best_feasible, search_adversaries
 from heedmap.counterfactual.tolerance import canonical_order
 from heedmap.data.batches import scatter_rows
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.readout import linear
+from heedmap.experiments.scales import scale_of
 from heedmap.files.tables import ragged
 from heedmap.importance.effective import same_prediction_dimension
 from heedmap.models.trace import Trace
@@ -21,6 +23,8 @@ from heedmap.terminal.progress import portion, track
 
 def enclose(context: AuditContext) -> dict[str, object]:
     """Return the columns of the adversary's table; see `adversary`."""
+    if len(context.model.classes) == 1:
+        return _of_numbers(context)
     settings = context.settings
     epsilons = sorted({*settings.curve, settings.epsilon})
     epsilon_index = epsilons.index(settings.epsilon)
@@ -65,8 +69,48 @@ def enclose(context: AuditContext) -> dict[str, object]:
     }
 
 
+def _of_numbers(context: AuditContext) -> dict[str, object]:
+    """Return the columns where the one output is a number: global optima; NaN where all numbers are the same.
+
+    The paper's search, which is about classes, is not made.
+    """
+    settings = context.settings
+    size = scale_of(context.table("instances"), context.model.classes).size
+    traces = list(context.traces)
+    optima = [
+        [
+            number_adversary(*_problem(trace), size * epsilon if size > 0 else 0.0)
+            for trace in traces
+        ]
+        for epsilon in (settings.epsilon, *settings.curve)
+    ]
+    rows = [trace.rows for trace in traces]
+    jsd, *curve = (
+        scatter_rows(
+            rows, [optimum.jsd if size > 0 else optimum.jsd * torch.nan for optimum in of_epsilon]
+        )
+        for of_epsilon in optima
+    )
+    along = (
+        pa.array(list(torch.stack(curve, dim=1).numpy(force=True))) if curve else [[]] * len(jsd)
+    )
+    weights = [
+        optimum.dense(trace.mask.shape[1]) for optimum, trace in zip(optima[0], traces, strict=True)
+    ]
+    return {
+        "jsd": jsd,
+        "jsd_upper": jsd,
+        "curve_lower": along,
+        "curve_upper": along,
+        "attention": ragged(rows, weights, [trace.mask for trace in traces]),
+        "dimension": scatter_rows(rows, [_dimension(trace) for trace in traces]),
+    }
+
+
 def _dimension(trace: Trace) -> Int[Tensor, " B"]:
     _, relevance, _ = linear(trace)
+    if relevance.shape[-1] == 1:  # of classes the differences count, of a number it itself
+        relevance = torch.cat([torch.zeros_like(relevance), relevance], dim=-1)
     return same_prediction_dimension(relevance, trace.mask)
 
 

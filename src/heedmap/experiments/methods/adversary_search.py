@@ -1,6 +1,8 @@
 """The adversary's columns where the read-out is not linear: a constrained search on the model itself."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -10,8 +12,11 @@ from torch import Tensor
 
 from heedmap.counterfactual.constrained import SearchResult, search
 from heedmap.counterfactual.jain_wallace_autograd import best_of, descend
+from heedmap.counterfactual.linearised_problem import Predict
+from heedmap.counterfactual.number_tolerance import WITHIN, as_two_classes, change_of_number
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods import adversary_weights
+from heedmap.experiments.scales import scale_of
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model, Trace
 from heedmap.settings import PLAIN, SLOW, AuditSettings
@@ -20,7 +25,10 @@ SEARCH_SHARE = 4  # memory for restarts and the graph through the layers above
 
 
 def search_all(context: AuditContext) -> dict[str, object]:
-    """Return the best feasible heat map found for a seeded sample of the texts; null for the others."""
+    """Return the best feasible heat map found for a seeded sample of the texts; null for the others.
+
+    A number counts as the same within ε standard deviations of all outputs; without any no text is asked.
+    """
     settings, total = context.settings, len(context.split)
     generator = context.torch_generator("adversary")
     jsd: list[float | None] = [None] * total
@@ -30,16 +38,21 @@ def search_all(context: AuditContext) -> dict[str, object]:
     model, slow = context.model, False
     if isinstance(model, Layered):
         slow = model.map_on_trial().view in SLOW
-    sample = context.sample("adversary", 0 if slow else settings.search_instances)
+    size = scale_of(context.table("instances"), model.classes).size
+    count = 0 if slow or math.isnan(size) else settings.search_instances
+    sample = context.sample("adversary", count)
     weights_by_row: dict[int, Tensor] = {}
     bytes_left = adversary_weights.MOST
     for batch in context.batches_of(sample, shares=SEARCH_SHARE):
         trace = model.trace(batch)
         own_draws = context.torch_generators("adversary", batch.rows)
         descended = None
-        if settings.descent_steps and trace.attention.shape[1] == 1:
+        is_paper_s = trace.attention.shape[1] == 1 and trace.logits.shape[-1] > 1
+        if settings.descent_steps and is_paper_s:
             descended, search_jsd, hit = _descent(context, trace, generator)
-        best = most_different_met(model, trace, settings, own_draws, candidates=descended)
+        best = most_different_met(
+            model, trace, settings, own_draws, candidates=descended, size=size
+        )
         heatmap = model.to_heatmap(trace, best.attention.unsqueeze(0)).squeeze(0).detach()
         unpadded = model.unpadded(trace, best.attention) if isinstance(model, Layered) else []
         map_text_share, found_text_share = (
@@ -92,21 +105,34 @@ def most_different_met(
     settings: AuditSettings,
     generators: Sequence[torch.Generator],
     candidates: Float[Tensor, "N B K P"] | None = None,
+    size: float = 1.0,
 ) -> SearchResult:
     """Run the constrained search on the model itself, with the audit's ε, restarts and steps.
 
-    One generator per text. The result is as different as any of the `candidates` that predict the same. A heat
-    map derived from the weights (gradient × attention, say) is hard to search: that search starts from the
-    result of one for the weights themselves, and so does at least as well.
+    One generator per text. The result is as different as any of the `candidates` that predict the same. A
+    heat map derived from the weights (gradient × attention, say) is hard to search: that search starts from
+    the result of one for the weights themselves, and so does at least as well. `size` is one unit of ε in that
+    of the model: 1 of classes, a standard deviation of the outputs of a model that gives a number. There `tvd`
+    of the result is the change of the output.
     """
+    predict: Predict = partial(model.predict, trace)
+    logits, epsilon = trace.logits, settings.epsilon
+    tolerance, is_number = epsilon * size, logits.shape[-1] == 1
+    if is_number:
+        epsilon, logits = WITHIN, as_two_classes(trace.logits, trace.logits, tolerance)
+
+        def of_two_classes(attention: Tensor) -> Tensor:
+            return as_two_classes(model.predict(trace, attention), trace.logits, tolerance)
+
+        predict = of_two_classes
     find = partial(
         search,
-        partial(model.predict, trace),
+        predict,
         attention=trace.attention,
         support=trace.support,
         mask=trace.mask,
-        logits=trace.logits,
-        epsilon=settings.epsilon,
+        logits=logits,
+        epsilon=epsilon,
         restarts=settings.search_restarts,
         steps=settings.search_steps,
         generators=generators,
@@ -114,9 +140,11 @@ def most_different_met(
     )
     to_heatmap = partial(model.to_heatmap, trace)
     if not isinstance(model, Layered) or model.map_on_trial().view in PLAIN:
-        return find(to_heatmap)
-    begin = find(partial(model.plain, trace)).attention
-    return find(to_heatmap, reach=model.reach(trace), begin=begin)
+        result = find(to_heatmap)
+    else:
+        begin = find(partial(model.plain, trace)).attention
+        result = find(to_heatmap, reach=model.reach(trace), begin=begin)
+    return replace(result, tvd=change_of_number(result.tvd, tolerance)) if is_number else result
 
 
 def _on_text(trace: Trace, attention: Float[Tensor, "B K P"]) -> list[float]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.texts import Text, read_as, replaced, shortened
 from heedmap.experiments.context import AuditContext
+from heedmap.experiments.methods.followed_answers import FollowedAnswers, followed_answers
 from heedmap.importance.deletions import read
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
@@ -28,7 +29,6 @@ TWICE = 2 - 1e-6  # times the weight of an even map
 ORDERS = 3  # of words that tie, and random ones; as many texts lend their words
 PREFIXES = 16  # numbers of first words that are left out, at most
 AT_ONCE = 64  # texts whose readings are made together
-SAME = 1e-6  # probabilities that differ by no more are equal
 TRIES = 20  # to find another text than the one on trial
 
 
@@ -49,10 +49,11 @@ class Outcome:
 
     Attributes:
         highlighted: how many words are highlighted.
-        gone: the largest loss of the answer's probability without the first k words, k up to a third of them.
-        alone: the answer's probability with the highlighted words alone.
+        gone: the largest loss of what is followed of the answer (`followed_answers`: its probability) without
+            the first k words, k up to a third of them.
+        alone: the same with the highlighted words alone.
         alone_stays: whether it is the answer then, too.
-        among: its probability if all other words are replaced by those of other texts; NaN if there are none.
+        among: the same if all other words are replaced by those of other texts; NaN if there are none.
         among_stays: whether it is the answer then, too.
 
     Without an order `gone` is 0, and `alone` and `among` are that of guessing. Of an order of which nothing is
@@ -182,24 +183,21 @@ def _outcomes_together(
             name: _ask(context.model, readings, row, text, ranking, donors)
             for name, ranking in of_row.items()
         }
-    logits = read(context.model, readings.texts)
-    probabilities = logits.softmax(-1).numpy()
-    instances = context.table("instances")
-    answers = {row: instances["predicted"][row].as_py() for row in ranked}
-    guessed = guessing(context)
+    answers = followed_answers(context)
+    read_again = answers.read(read(context.model, readings.texts))
 
     def outcome(row: int, name: str) -> Outcome:
-        read_texts, answer = readings_by_row[row][name], answers[row]
+        read_texts = readings_by_row[row][name]
         if not read_texts.without:
-            return Outcome(0, 0.0, guessed[row], 0.0, guessed[row], 0.0)
-        whole_probability = instances["probabilities"][row][answer].as_py()
+            guessed = float(answers.guessing[row])
+            return Outcome(0, 0.0, guessed, 0.0, guessed, 0.0)
         lost = [
-            whole_probability - probabilities[numbers, answer].min()
+            answers.whole[row] - answers.strength(read_again[numbers], row).min()
             for numbers in read_texts.without
         ]
         gone = float(np.maximum(lost, 0.0).mean())
         parts = (
-            _answered(probabilities[numbers_read], answer)
+            _answered(answers, read_again[numbers_read], row)
             for numbers_read in (read_texts.alone, read_texts.among_others)
         )
         return Outcome(ranked[row][name].highlighted, gone, *chain.from_iterable(parts))
@@ -209,27 +207,20 @@ def _outcomes_together(
     }
 
 
-def _answered(probabilities: Float[np.ndarray, "N C"], answer: int) -> tuple[float, float]:
-    """Return the mean probability of a class and how often it is the answer; NaN of no readings."""
-    if not len(probabilities):
+def _answered(
+    answers: FollowedAnswers, readings: Float[np.ndarray, "N O"], row: int
+) -> tuple[float, float]:
+    """Return what readings have of an answer, and how often they give it, as means; NaN of no readings."""
+    if not len(readings):
         return np.nan, np.nan
-    return float(probabilities[:, answer].mean()), float(
-        (probabilities[:, answer] >= probabilities.max(1) - SAME).mean()
-    )
-
-
-def guessing(context: AuditContext) -> list[float]:
-    """Return the probability of each text's answer by guessing: 1 / C of its C candidates."""
-    whole = context.table("instances")
-    if "candidates" in whole.column_names:
-        return [1 / count for count in whole["candidates"].to_pylist()]
-    return [1 / len(context.model.classes)] * whole.num_rows
+    strength, is_same = answers.strength(readings, row), answers.is_same(readings, row)
+    return float(strength.mean()), float(is_same.mean())
 
 
 def chance_of_answers(
     context: AuditContext, sizes: Mapping[int, int], rng_name: str
 ) -> dict[int, float]:
-    """Return the probability of a text's answer from a few words of other texts, a mean over ORDERS draws.
+    """Return what a few words of other texts have of a text's answer, a mean over ORDERS draws.
 
     `sizes`: how many words by row. This is what the model says when it sees nothing of the text; NaN where
     there is no other text.
@@ -243,13 +234,13 @@ def chance_of_answers(
             foreign_text = among_others(context.model, text, np.ones(len(text), dtype=bool), donor)
             texts.append(shortened(foreign_text, rng.permutation(len(foreign_text)) < size))
             rows.append(row)
-    answers = context.table("instances")["predicted"].to_numpy()
-    probabilities = read(context.model, texts).softmax(-1).numpy()
+    answers = followed_answers(context)
+    read_again = answers.read(read(context.model, texts))
     chances = dict.fromkeys(sizes, np.nan)
     row_of_text = np.array(rows, dtype=np.int64)
     for row in sizes:
         if (is_of_row := row_of_text == row).any():
-            chances[row] = float(probabilities[is_of_row, answers[row]].mean())
+            chances[row] = float(answers.strength(read_again[is_of_row], row).mean())
     return chances
 
 

@@ -31,6 +31,7 @@ from heedmap.settings import PLAIN, SLOW
 MOST_CLASSES = 64  # for bounds, computed per pair of classes: a thousand have half a million pairs
 ADVERSARIES = 5  # in the paper's search
 BOUNDS = 700  # cost of the lower bound, in units of one two-class optimum
+ALL_EQUAL = "the outputs of all texts are the same, so that they have no deviations"
 NOT_ASKED = "not asked: the flow would have to be recomputed for every weighting that is tried"
 HELD = "the map hardly follows the layer's weights, whatever is predicted"
 VERY_DIFFERENT = 0.4  # of ln 2
@@ -39,14 +40,15 @@ TIMED = 3  # steps of a search that its forecast takes
 
 COLUMNS = Columns(
     "One row per text. An adversary is the heat map farthest from the model's (Jensen-Shannon divergence, JSD) "
-    "among those with the same prediction: within ε (TVD). Where the read-out is not linear, or there are more "
+    "among those with the same prediction: within ε (TVD), of a model that gives a number within ε standard "
+    "deviations of all outputs. Where the read-out is not linear, or there are more "
     f"than {MOST_CLASSES} classes, it is searched for, for a sample; null for the other texts.",
     {
         **shared("row", "predicted", "n_tokens", "max_attention"),
         "jsd": (
             "nats, 0 to ln 2",
-            "the largest JSD found: for two classes the global optimum where the read-out is linear, else a "
-            "lower bound",
+            "the largest JSD found: for two classes or a number the global optimum where the read-out is "
+            "linear, else a lower bound",
         ),
         "jsd_upper": (
             "nats, 0 to ln 2",
@@ -71,7 +73,8 @@ COLUMNS = Columns(
         ),
         "tvd": (
             "0 to 1",
-            "how far the adversary's prediction is (TVD); only where it is searched for",
+            "how far the adversary's prediction is (TVD; of a number |difference| in its unit); only where it "
+            "is searched for",
         ),
         "on_text_before": (
             "0 to 1",
@@ -112,8 +115,11 @@ def is_searched(columns: Container[str]) -> bool:
 
 
 def is_exact(columns: Container[str], classes: int) -> bool:
-    """Return whether the most different weights are the global optimum: two classes and a linear read-out."""
-    return classes == 2 and not is_searched(columns)
+    """Return whether the most different weights are the global optimum.
+
+    They are where the read-out is linear, for two classes or a number.
+    """
+    return classes <= 2 and not is_searched(columns)
 
 
 def _findings(results: Results) -> list[Finding]:
@@ -133,13 +139,14 @@ def _freedom(results: Results) -> Finding:
         {
             NOT_ASKED: np.full(len(jsd), view in SLOW),
             "one token: no other weights": short,
+            ALL_EQUAL: np.full(len(jsd), np.isnan(results.scale.size)),
             "not sampled for the search": np.isnan(jsd) & ~short,
         },
         topic="another map, same prediction",
         question="Could a very different heat map stand beside the same prediction?",
         measure=(
-            f"mean of the largest JSD from the model's heat map within {settings.epsilon:g} of its "
-            "prediction, as a share of the maximum ln 2"
+            "mean of the largest JSD from the model's heat map within "
+            f"{results.scale.within(settings.epsilon)}, as a share of the maximum ln 2"
         ),
         meaning="0 = no other heat map, 1 = one with nothing in common; one such map is enough, however rare",
         summary="; ".join(
@@ -215,8 +222,9 @@ def _facts(row: Row) -> list[tuple[str, float | int | None]]:
 def _interventions(row: Row) -> list[Intervention]:
     numbers = row["adversary"]
     name = "the most different weights found with almost the same prediction"
-    # Without a column of its own the change is within ε, and the page computes it.
-    return [Intervention(name, numbers["tvd"], None)] if "tvd" in numbers else []
+    # Without a column of its own the change is within ε, and the page computes it. Of a number it is no TVD.
+    is_shown = "tvd" in numbers and len(row["instances"]["probabilities"]) > 1
+    return [Intervention(name, numbers["tvd"], None)] if is_shown else []
 
 
 def _cost(probe: CostProbe) -> float:
@@ -239,7 +247,8 @@ def _cost(probe: CostProbe) -> float:
     descent = ADVERSARIES * settings.descent_steps
     weights, relevance, bias = linear(probe.trace)
     start = time.perf_counter()
-    exact.adversary(weights, relevance[..., :2], bias[:2], probe.trace.mask, settings.epsilon)
+    optimum = exact.adversary if classes > 1 else exact.number_adversary
+    optimum(weights, relevance[..., :2], bias[:2], probe.trace.mask, settings.epsilon)
     seconds = (time.perf_counter() - start) / len(weights)
     pairs = classes * (classes - 1) / 2
     tolerances = len({*settings.curve, settings.epsilon})
@@ -281,7 +290,6 @@ EXPERIMENT = Experiment(
     "adversary",
     adversary,
     columns=COLUMNS,
-    needs=("classes",),
     place=70,
     findings=_findings,
     figures=(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
+from heedmap.experiments.methods.followed_answers import followed_answers
 from heedmap.experiments.methods.rankings import read_outs
 from heedmap.experiments.methods.rereading import (
     WHAT,
@@ -28,6 +29,7 @@ from heedmap.experiments.questions.highlights import TEXTS, column_of
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.rule import answer, map_numbers, texts_of
+from heedmap.experiments.scales import scale_of
 from heedmap.experiments.text_tables import text_table
 
 CANDIDATES = {
@@ -73,7 +75,8 @@ def where_needed(context: AuditContext) -> pa.Table:
 def with_candidates_where_needed(context: AuditContext, best: pa.Table) -> pa.Table:
     """Return `alternatives` where the table `best_orders` is there already."""
     tables = {name: context.table(name) for name in ("highlights", "permutation")}
-    texts = texts_of({**tables, "alternatives": best})
+    size = scale_of(context.table("instances"), context.model.classes).size
+    texts = texts_of({**tables, "alternatives": best}, size)
     said = answer(map_numbers(texts), packaged_rates().thresholds)
     return best if said in ("yes", "words") else _with_candidates(context, best)
 
@@ -92,11 +95,12 @@ def rows_for_best_orders(context: AuditContext) -> NDArray[np.int64]:
 
 def best_orders(context: AuditContext) -> pa.Table:
     """Return the table without candidates: the outcomes along leave-one-out of `rows_for_best_orders`."""
-    signed = context.table("leave_one_out")["signed"]
+    signed, towards = context.table("leave_one_out")["signed"], followed_answers(context).towards
     orders = {}
     for row in rows_for_best_orders(context).tolist():
         rng = context.text_generator("alternatives", row)
-        orders[row] = {"best": Ranked(orders_of(np.array(signed[row].as_py()), rng), 0)}
+        scores = towards[row] * np.array(signed[row].as_py())
+        orders[row] = {"best": Ranked(orders_of(scores, rng), 0)}
     gone_best = column_of(outcomes(context, orders).get("best", {}), "gone", len(context.split))
     return _table(context, gone_best, {}, {})
 
@@ -104,16 +108,20 @@ def best_orders(context: AuditContext) -> pa.Table:
 def _with_candidates(context: AuditContext, best: pa.Table) -> pa.Table:
     """Return the table with the outcomes of every candidate."""
     rows = np.flatnonzero(context.table("highlights")["highlighted"].is_valid().to_numpy())
-    signed = context.table("leave_one_out")["signed"]
+    signed, towards = context.table("leave_one_out")["signed"], followed_answers(context).towards
     maps: dict[int, dict[str, Scores]] = {}
     for batch in context.batches_of(rows):
-        maps |= read_outs(context.model, context.model.trace(batch))
+        of_batch = read_outs(context.model, context.model.trace(batch))
+        maps |= {
+            row: {name: towards[row] * scores for name, scores in of_text.items()}
+            for row, of_text in of_batch.items()
+        }
     rankings: dict[int, dict[str, Ranked]] = {}
     for row, read_out_scores in maps.items():
         rng = context.text_generator("alternatives", row)
         # Ties are drawn in this order, by which the numbers of the planted models were made.
         scores = {name: read_out_scores[name] for name in READ_OUTS}
-        scores["leave_one_out"] = np.array(signed[row].as_py())
+        scores["leave_one_out"] = towards[row] * np.array(signed[row].as_py())
         rankings[row] = {name: ranked(token_scores, rng) for name, token_scores in scores.items()}
     return _table(context, best["gone_best"], outcomes(context, rankings), maps)
 
@@ -170,7 +178,7 @@ EXPERIMENT = Experiment(
     "alternatives",
     where_needed,
     columns=COLUMNS,
-    needs=("reading", "classes"),
+    needs=("reading",),
     place=44,
     heat_maps=_heat_maps,
     cost=_cost,

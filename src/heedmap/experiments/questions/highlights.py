@@ -12,6 +12,7 @@ from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import ClassNumber, Finding, Level
+from heedmap.experiments.methods.followed_answers import followed_answers
 from heedmap.experiments.methods.rankings import ranked_heats
 from heedmap.experiments.methods.rereading import (
     ORDERS,
@@ -20,23 +21,32 @@ from heedmap.experiments.methods.rereading import (
     Outcomes,
     at_random,
     chance_of_answers,
-    guessing,
     outcomes,
     prefix_passes,
     ranked,
 )
 from heedmap.experiments.registry import Experiment, Intervention, Row
 from heedmap.experiments.results import Results, TextNumbers, signed_percent
-from heedmap.experiments.rule import FEWEST, Thresholds, kept_alone, share_of_lead, texts_of
-from heedmap.experiments.text_tables import answer_probabilities, text_table
+from heedmap.experiments.rounding import signed
+from heedmap.experiments.rule import FEWEST, FLAT, Thresholds, kept_alone, share_of_lead, texts_of
+from heedmap.experiments.scales import answer_names
+from heedmap.experiments.text_tables import text_table
 
+NO_LEAD = "the mean lead over {} is below {:g}, and shares of so little say nothing"
 TEXTS, PER_CLASS = 300, 30  # of the sample in all, or of each predicted class where that is more
 
 COLUMNS = Columns(
     f"One row per text. Null for texts of fewer than {PART} words and those not sampled: of each predicted "
-    f"class the same number is drawn, {TEXTS} texts in all, or {PER_CLASS} of each class where that is more.",
+    f"class the same number is drawn, {TEXTS} texts in all, or {PER_CLASS} of each class where that is more. "
+    "Of a model that gives a number the answer's probability is in all columns how far a reading is on the "
+    "number's side of the mean of all outputs, in standard deviations of these and at most as far as the "
+    "number, and that of guessing is 0.",
     {
         **shared("row", "predicted"),
+        "above": (
+            "standard deviations",
+            "how far the output is above the mean of all outputs; only of a model that gives a number",
+        ),
         "probability": ("0 to 1", "that of the answer, the predicted class"),
         "guessing": (
             "0 to 1",
@@ -109,12 +119,13 @@ def highlights_of(context: AuditContext, rows: NDArray[np.int64]) -> pa.Table:
     outcomes_by_order = outcomes(context, rankings)
     sizes = {row: ranking["map"].highlighted or 1 for row, ranking in rankings.items()}
     unseen = chance_of_answers(context, sizes, "unseen")
-    total = len(context.split)
+    total, answers = len(context.split), followed_answers(context)
     return text_table(
         context,
         {
-            "probability": answer_probabilities(context.table("instances")),
-            "guessing": guessing(context),
+            **answers.described,
+            "probability": answers.whole,
+            "guessing": answers.guessing,
             "unseen": [unseen.get(row) for row in range(total)],
             "highlighted": column_of(outcomes_by_order.get("map", {}), "highlighted", total),
             **{
@@ -142,12 +153,16 @@ def _findings(results: Results) -> list[Finding]:
     lead = np.where(
         np.isfinite(texts["gone_map"]), texts["probability"] - texts["guessing"], np.nan
     )
-    best = texts.get("gone_best")
+    best, predicted = (
+        texts.get("gone_best"),
+        texts.get("predicted", results.predicted.astype(np.float64)),
+    )
     t = Thresholds() if results.rates is None else results.rates.thresholds
     return [
         _share(
             results,
             lead,
+            predicted,
             "needed",
             of_map=texts["gone_map"],
             random=texts["gone_random"],
@@ -155,12 +170,13 @@ def _findings(results: Results) -> list[Finding]:
             edges=(t.carried, t.mean_gone),
             topic="the highlighted words are needed",
             question="Does the answer need the words that the map highlights?",
-            measure="share of the lead over guessing that the answers lose without the map's first words, up "
-            "to a third of them; more than 100% where an answer falls below a guess",
+            measure=f"share of the lead over {results.scale.guess} that the answers lose without the map's "
+            f"first words, up to a third of them; more than 100% where {results.scale.below}",
         ),
         _share(
             results,
             lead,
+            predicted,
             "sufficient",
             of_map=kept_alone(texts, "map"),
             random=kept_alone(texts, "random"),
@@ -168,8 +184,8 @@ def _findings(results: Results) -> list[Finding]:
             edges=(t.alone, t.mean_alone),
             topic="the highlighted words suffice",
             question="Does the answer stay with the highlighted words alone?",
-            measure="share of the lead over guessing that the answers keep with the highlighted words alone; "
-            "below 0% where an answer falls below a guess",
+            measure=f"share of the lead over {results.scale.guess} that the answers keep with the highlighted "
+            f"words alone; below 0% where {results.scale.below}",
         ),
     ]
 
@@ -177,6 +193,7 @@ def _findings(results: Results) -> list[Finding]:
 def _share(
     results: Results,
     lead: NDArray[np.float64],
+    predicted: NDArray[np.float64],
     key: str,
     *,
     of_map: NDArray[np.float64],
@@ -201,12 +218,13 @@ def _share(
         results.settings.seed,
         tail=results.tail,
     )
-    by_class = {}
-    for number, name in enumerate(results.classes):
-        is_class = is_asked & (results.predicted == number)
+    by_class, leads = {}, {}
+    for number, name in enumerate(answer_names(results.classes)):
+        is_class = is_asked & (predicted == number)
         if is_class.any():
             of_class = np.where(is_class, lead, np.nan)
             best = np.nan if ceiling is None else share_of_lead(ceiling, of_class)
+            leads[name] = float(lead[is_class].mean())
             by_class[name] = ClassNumber(
                 share_of_lead(of_map, of_class),
                 int(is_class.sum()),
@@ -215,11 +233,19 @@ def _share(
                 int(is_class.sum()),
             )
     smallest_share = min(
-        (class_number.value for class_number in by_class.values() if class_number.n >= FEWEST),
+        (
+            class_number.value
+            for name, class_number in by_class.items()
+            if class_number.n >= FEWEST and leads[name] >= FLAT
+        ),
         default=np.nan,
     )
+    # A ratio of hardly anything says nothing, and its interval ends nowhere.
+    is_flat = is_asked.any() and float(positive_lead[is_asked].mean()) < FLAT
+    if is_flat:
+        low = high = np.nan
     level: Level = "mixed"
-    if not np.isfinite(smallest_share):
+    if is_flat or not np.isfinite(smallest_share):
         level = "cannot tell"
     elif smallest_share >= edges[1]:
         level = "for"
@@ -233,7 +259,9 @@ def _share(
     }
     chance = share_of_lead(random, lead)
     largest = np.nan if ceiling is None else share_of_lead(ceiling, lead)
-    best_note = f", the best by leave-one-out {largest:z.2f}" if np.isfinite(largest) else ""
+    best_note = f", the best by leave-one-out {signed(largest)}" if np.isfinite(largest) else ""
+    if results.scale.unit is not None and is_asked.any():
+        best_note += f"; the lead is {results.scale.amount(float(positive_lead[is_asked].mean()))} on average"
     return Finding(
         key=key,
         kind="share",
@@ -245,13 +273,19 @@ def _share(
         high=high,
         n=int(is_asked.sum()),
         left_out={reason: count for reason, count in left_out.items() if count},
-        reading=f"{signed_percent(value)} of the lead, random words {signed_percent(chance)}",
+        reading="hardly any lead to lose"
+        if is_flat
+        else f"{signed_percent(value)} of the lead, random words {signed_percent(chance)}",
         level=level,
-        meaning=f"random words {chance:z.2f}{best_note}",
+        meaning=f"random words {signed(chance)}{best_note}",
         distinct=distinct,
         by_class=by_class,
         edges=edges,
-        no_interval="" if np.isfinite(low) else intervals.why_none(distinct, "ratio"),
+        no_interval=NO_LEAD.format(results.scale.guess, FLAT)
+        if is_flat
+        else ""
+        if np.isfinite(low)
+        else intervals.why_none(distinct, "ratio"),
     )
 
 
@@ -271,7 +305,7 @@ EXPERIMENT = Experiment(
     "highlights",
     highlights,
     columns=COLUMNS,
-    needs=("reading", "classes"),
+    needs=("reading",),
     place=12,
     findings=_findings,
     interventions=_interventions,

@@ -53,7 +53,7 @@ def relevance(context: AuditContext) -> pa.Table:
 
 
 def _applies(model: Model, split: Split) -> bool:
-    return "read-out" in model.capabilities and len(model.classes) <= MOST_CLASSES
+    return "read-out" in model.capabilities and 2 <= len(model.classes) <= MOST_CLASSES
 
 
 EXPERIMENT = Experiment(
