@@ -14,7 +14,6 @@ from heedmap.sweeps.sweep import texts_of
 from heedmap.terminal.progress import track
 from heedmap.training.sweep import one_thread, processes
 
-
 AUDIT = 0.35  # GB of an audit's tables, figures and page: .33 of SST (LSTM)
 
 
