@@ -19,7 +19,7 @@ from heedmap.calibration.bags import DECIDING
 from heedmap.calibration.families import Truth, families
 from heedmap.calibration.measure import Measured
 from heedmap.calibration.planted_bags import BY_HAND, ONE_HOT, PICTURES
-from heedmap.calibration.plants import Plant
+from heedmap.calibration.plants import OF_PICTURES, Plant
 from heedmap.experiments.rates import ALL, RULES, Answers, OfFamily, OfKind, Rates
 from heedmap.experiments.rule import (
     ANSWERS,
@@ -55,8 +55,9 @@ Judged = list[tuple[ClassNumbers, ClassAnswer]]
 KINDS: Mapping[str, str] = {
     **dict.fromkeys(("bert", "transformer by hand"), "transformer"),
     **dict.fromkeys((BY_HAND, ONE_HOT, PICTURES, *DECIDING), "bags"),
+    **dict.fromkeys(OF_PICTURES, "pictures"),
 }
-LATER = ("bags",)  # kinds that chose no threshold, and are not counted among all
+LATER = ("bags", "pictures")  # kinds that chose no threshold, and are not counted among all
 
 
 @dataclass(frozen=True)

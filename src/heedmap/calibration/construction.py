@@ -18,6 +18,7 @@ from torch import Tensor
 
 from heedmap.calibration.by_hand import Way, classifier_by_hand, set_margin, values_for
 from heedmap.calibration.families import Maker, PlantedModel
+from heedmap.calibration.planted_pictures import PlantedPictures
 from heedmap.calibration.plants import OWN, Drawing, Plant, spaced
 from heedmap.calibration.trained import DEV, LEAST, SETTINGS, TRAIN, Further, Teacher, train_model
 from heedmap.data.corpus import Corpus, Split
@@ -166,7 +167,9 @@ def _vocabulary(construction: Construction, plant: Plant, *splits: Split) -> Voc
 
 
 def as_read(model: Model, split: Split) -> Split:
-    """Return texts as a model reads them: a transformer's words have the spaces before them."""
+    """Return texts as a model reads them: as pictures, or a transformer's words with the spaces before them."""
+    if isinstance(model, PlantedPictures):
+        return model.shown(split)
     return split if isinstance(model, Classifier) else spaced(split)
 
 

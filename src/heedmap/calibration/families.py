@@ -40,6 +40,7 @@ MODULES: tuple[str, ...] = (
     "hierarchical",
     "corpora",
     "bags",
+    "pictures",
 )
 
 # What a model's ease may depend on is drawn for each plant, independently.

@@ -5,9 +5,11 @@ first layer is free, or it is taught or kept from passing words on, so that it i
 reach the answer. Whether the model rests on them is checked as of our own models (`construction`).
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
@@ -38,6 +40,10 @@ NOTHING = 1e-8  # as a factor; not 0, so that a gradient still tells which row t
 # What the first layer's attention does: what it learns; nothing, because its output is fixed at nothing; every
 # position is taught to attend to itself; the same, but a mark is taught to attend to the cues; all are.
 Lower = Literal["free", "off", "itself", "gathers", "spreads"]
+
+
+# The numbers of a text's positions: its marks, and its words.
+Encode = Callable[[list[str]], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,16 +105,40 @@ def train_transformer(
     """
     with seeded(plant.seed):
         model = _model(plant, vocabulary)
-    for layer, is_off in enumerate((lesson.lower == "off", lesson.bypassed)):
-        if is_off:
-            output = model.bert.encoder.layer[layer].attention.output.dense.requires_grad_(False)
-            with torch.no_grad():
-                for parameter in output.parameters():
-                    parameter.mul_(NOTHING)
-    fit(_Training(model, plant, vocabulary, with_undecided(plant, train), dev, lesson))
+    outputs = [layer.attention.output.dense for layer in model.bert.encoder.layer]
+    teach(model, outputs, plant, vocabulary.encode, train, dev, lesson)
     classes = [str(c) for c in range(plant.classes)]
     settings = TransformerSettings(source="planted")
     return TransformerClassifier(model.cpu(), tokenizer_of(vocabulary), settings, classes)
+
+
+def teach(
+    model: nn.Module,
+    outputs: Sequence[nn.Module],
+    plant: Plant,
+    encode: Encode,
+    train: Split,
+    dev: Split,
+    lesson: Lesson,
+) -> None:
+    """Train a model on texts and a lesson.
+
+    Args:
+        model: given `input_ids` (B, T), the numbers of words and marks, it returns logits and `attentions`.
+        outputs: what each layer's attention is read through, of which a lesson may fix some at nothing.
+        plant: has the seed.
+        encode: numbers the positions of a text.
+        train: the texts to learn from; a few of their labels are drawn anew.
+        dev: the texts by which the best epoch is chosen.
+        lesson: what it is taught beside the labels.
+    """
+    for output, is_off in zip(outputs, (lesson.lower == "off", lesson.bypassed), strict=True):
+        if is_off:
+            output.requires_grad_(False)
+            with torch.no_grad():
+                for parameter in output.parameters():
+                    parameter.mul_(NOTHING)
+    fit(_Training(model, plant, encode, with_undecided(plant, train), dev, lesson))
 
 
 def _model(plant: Plant, vocabulary: Vocabulary) -> Any:
@@ -138,12 +168,12 @@ class _Training(Objective):
         self,
         model: nn.Module,
         plant: Plant,
-        vocabulary: Vocabulary,
+        encode: Encode,
         train: Split,
         dev: Split,
         lesson: Lesson,
     ) -> None:
-        self.vocabulary, self.lesson = vocabulary, lesson
+        self.encode, self.lesson = encode, lesson
         self.train_set, self.dev_set = self._encoded(train), self._encoded(dev)
         super().__init__(
             model,
@@ -198,7 +228,7 @@ class _Training(Objective):
 
     def _encoded(self, split: Split) -> tuple[Int[Tensor, "N T"], Int[Tensor, " N"]]:
         # [CLS] and [SEP] have the numbers of a text's first and last mark.
-        ids = [torch.tensor(self.vocabulary.encode(text)) for text in split.tokens]
+        ids = [torch.tensor(self.encode(text)) for text in split.tokens]
         padded = nn.utils.rnn.pad_sequence(ids, batch_first=True)
         return padded, torch.from_numpy(split.labels)
 
