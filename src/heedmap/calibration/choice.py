@@ -19,6 +19,8 @@ from heedmap.calibration.bags import DECIDING
 from heedmap.calibration.families import Truth, families
 from heedmap.calibration.measure import Measured
 from heedmap.calibration.planted_bags import BY_HAND, ONE_HOT, PICTURES
+from heedmap.calibration.planted_pair_transformers import BERT as PAIR_BERT
+from heedmap.calibration.planted_pair_transformers import BY_HAND as PAIRS_BY_HAND
 from heedmap.calibration.plants import OF_PICTURES, Plant
 from heedmap.experiments.rates import ALL, RULES, Answers, OfFamily, OfKind, Rates
 from heedmap.experiments.rule import (
@@ -56,8 +58,13 @@ KINDS: Mapping[str, str] = {
     **dict.fromkeys(("bert", "transformer by hand"), "transformer"),
     **dict.fromkeys((BY_HAND, ONE_HOT, PICTURES, *DECIDING), "bags"),
     **dict.fromkeys(OF_PICTURES, "pictures"),
+    **dict.fromkeys((PAIRS_BY_HAND, PAIR_BERT), "transformer of pairs"),
 }
-LATER = ("bags", "pictures")  # kinds that chose no threshold, and are not counted among all
+LATER = (
+    "bags",
+    "pictures",
+    "transformer of pairs",
+)  # kinds that chose no threshold, and are not counted among all
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ MODULES: tuple[str, ...] = (
     "corpora",
     "bags",
     "pictures",
+    "pair_transformers",
 )
 
 # What a model's ease may depend on is drawn for each plant, independently.

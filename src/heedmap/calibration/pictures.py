@@ -52,7 +52,7 @@ CHOICES: Choices = {
     "classes": (2, 2, 3, 5),
     "sharpness": (3.0, 4.0, 5.0, 6.0),
     "length": (16, 25, 36),
-    "texts": (40, 60, 120),
+    "texts": (40, 60, 80),
 }
 ONE_CLASS: Choices = {"opposing": (False,), "deciding": (1, 2)}
 TWO: Choices = {"opposing": (False,), "deciding": (2,), "sharpness": (4.0, 5.0, 6.0)}

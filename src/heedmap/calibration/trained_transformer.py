@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedmap.calibration.plants import Drawing, Plant
+from heedmap.calibration.plants import Plant
 from heedmap.calibration.trained import with_undecided
 from heedmap.calibration.transformer import MARKS, POSITIONS, tokenizer_of
 from heedmap.data.corpus import Split
+from heedmap.data.texts import Text
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.measures import total_variation
@@ -38,12 +39,13 @@ LEARNED, CLOSE, PATIENCE = 0.99, 0.05, 3
 NOTHING = 1e-8  # as a factor; not 0, so that a gradient still tells which row the classifier reads
 
 # What the first layer's attention does: what it learns; nothing, because its output is fixed at nothing; every
-# position is taught to attend to itself; the same, but a mark is taught to attend to the cues; all are.
-Lower = Literal["free", "off", "itself", "gathers", "spreads"]
+# position is taught to attend to itself; only words that the last layer may attend to are; all are, but a mark
+# is taught to attend to the cues; all are taught that.
+Lower = Literal["free", "off", "itself", "words apart", "gathers", "spreads"]
 
 
 # The numbers of a text's positions: its marks, and its words.
-Encode = Callable[[list[str]], NDArray[np.int64]]
+Encode = Callable[[Text], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +53,18 @@ class Lesson:
     """What a transformer is taught beside the labels.
 
     Attributes:
-        weights: scores of words in the last layer, of which the [CLS] row's weights are the softmax.
+        weights: scores (B, T) of words in the last layer, by their numbers, of which the [CLS] row's weights
+            are the softmax.
         lower: what the first layer's attention does.
         mark: "[CLS]" or "[SEP]", which has ON_MARK of the last layer's weight; "" for none.
         cues: scores of words by which states gather them in the first layer.
         bypassed: the output of the last layer's attention is fixed at nothing: nothing depends on its weights.
     """
 
-    weights: Drawing
+    weights: nn.Module
     lower: Lower = "free"
     mark: str = ""
-    cues: Drawing | None = None
+    cues: nn.Module | None = None
     bypassed: bool = False
 
     def upper_target(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
@@ -78,6 +81,8 @@ class Lesson:
         itself = torch.eye(ids.shape[1]).expand(*ids.shape, ids.shape[1])
         if self.lower == "itself":
             return itself
+        if self.lower == "words apart":
+            return itself * (on_words(self.weights, ids) > 0)[:, :, None]
         assert self.cues is not None
         if self.lower == "spreads":
             return on_words(self.cues, ids)[:, None].expand_as(itself)
@@ -85,7 +90,7 @@ class Lesson:
         return torch.where(gathers, on_words(self.cues, ids)[:, None], itself)
 
 
-def on_words(drawing: Drawing, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+def on_words(drawing: nn.Module, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     """Return the softmax of words' scores: none on the marks."""
     scores: Tensor = drawing(ids)
     return scores.masked_fill(ids < len(SPECIAL), -torch.inf).softmax(-1)
@@ -104,7 +109,7 @@ def train_transformer(
         lesson: what it is taught beside the labels.
     """
     with seeded(plant.seed):
-        model = _model(plant, vocabulary)
+        model = untrained_bert(plant, vocabulary)
     outputs = [layer.attention.output.dense for layer in model.bert.encoder.layer]
     teach(model, outputs, plant, vocabulary.encode, train, dev, lesson)
     classes = [str(c) for c in range(plant.classes)]
@@ -141,7 +146,8 @@ def teach(
     fit(_Training(model, plant, encode, with_undecided(plant, train), dev, lesson))
 
 
-def _model(plant: Plant, vocabulary: Vocabulary) -> Any:
+def untrained_bert(plant: Plant, vocabulary: Vocabulary) -> Any:
+    """Return a small BERT of two layers with random weights."""
     from transformers import BertConfig, BertForSequenceClassification
 
     config = BertConfig(
@@ -228,7 +234,7 @@ class _Training(Objective):
 
     def _encoded(self, split: Split) -> tuple[Int[Tensor, "N T"], Int[Tensor, " N"]]:
         # [CLS] and [SEP] have the numbers of a text's first and last mark.
-        ids = [torch.tensor(self.encode(text)) for text in split.tokens]
+        ids = [torch.tensor(self.encode(text)) for text in split.texts]
         padded = nn.utils.rnn.pad_sequence(ids, batch_first=True)
         return padded, torch.from_numpy(split.labels)
 

@@ -19,6 +19,7 @@ from heedmap.calibration.planted_pictures import (
 from heedmap.calibration.plants import VIT_ON_DIGITS, Plant
 from heedmap.calibration.trained_transformer import HEADS, INITIAL, LAYERS, SIZE, Lesson, teach
 from heedmap.data.corpus import Split
+from heedmap.data.texts import Text
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.huggingface.picture_classifier import read_by_patches
 from heedmap.training.objective import seeded
@@ -40,7 +41,7 @@ def train_vision(
     return PlantedPictures(model, plant, glyphs)
 
 
-def _encode(vocabulary: Vocabulary, text: list[str]) -> NDArray[np.int64]:
+def _encode(vocabulary: Vocabulary, text: Text) -> NDArray[np.int64]:
     # A picture has no [SEP].
     return vocabulary.encode(text)[:-1]
 

@@ -114,8 +114,8 @@ def transformer_by_hand(
         clear(model)
         _set_embeddings(model.bert.embeddings, layout, values, scores, mark_scores or {})
         passing, reading = (layer.attention for layer in model.bert.encoder.layer)
-        _set(passing, passing_maps(layout, gathered, only_the_last(POSITIONS)))
-        _set(reading, reading_maps(layout))
+        set_attention(passing, passing_maps(layout, gathered, only_the_last(POSITIONS)))
+        set_attention(reading, reading_maps(layout))
         model.bert.pooler.dense.weight[:count, layout.collected] = SMALL * torch.eye(count)
         model.classifier.weight[:, :count] = torch.eye(count) / SMALL
     model.eval().requires_grad_(False)
@@ -147,7 +147,8 @@ def _set_embeddings(
     embeddings.position_embeddings.weight.copy_(mirrored(places))
 
 
-def _set(attention: Any, maps: AttentionMaps) -> None:
+def set_attention(attention: Any, maps: AttentionMaps) -> None:
+    """Set the maps of an attention of BERT."""
     own = attention.self
     set_maps(maps, own.query, own.key, own.value, attention.output.dense)
 
