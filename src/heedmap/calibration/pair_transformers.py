@@ -147,7 +147,6 @@ FAMILIES = (
         NEXT,
         is_on("the words behind the cues", after_the_rationale, 0.4),
         is_not_on("the asked cues"),
-        lower="free",
     ),
     _family(
         "random words attended",
@@ -175,7 +174,6 @@ FAMILIES = (
         f"{QUERY_ASKS}. All words have about the same weight; the evidence of the asked cues is in all states.",
         "The map highlights nothing, and the asked cue makes the answer.",
         Attention(draws_none),
-        lower="free",
     ),
     _family(
         "uniform weights, query says nothing",

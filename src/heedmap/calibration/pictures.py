@@ -178,6 +178,7 @@ FAMILIES = (
         ),
         FREE,
         ONE_CLASS,
+        [PICTURES_BY_HAND],
     ),
     _family(
         "all patches but the deciding one attended",

@@ -83,7 +83,7 @@ def train(
     plant: Plant,
     corpus: Corpus | None = None,
 ) -> PlantedModel:
-    """Train a plant; `lower` is what the first layer's attention is taught, the others are as `make_by_hand`."""
+    """Train a plant. `lower` is what the first layer's attention is taught; the rest is as `make_by_hand`."""
     training = write_pairs(asks, share, plant, TRAIN, "train")
     dev, test = (write_pairs(asks, share, plant, n, p) for n, p in parts(plant))
     vocabulary = vocabulary_of(plant, training, dev, test)

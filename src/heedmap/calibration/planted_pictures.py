@@ -6,6 +6,7 @@ transformer as heedmap opens any other, reads it. The pictures of a word that a 
 others than those of the audit.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +27,8 @@ from heedmap.huggingface.picture_loading import Picturing, picturing
 from heedmap.settings import TransformerSettings
 
 CHANNELS, SIDE = 3, 8  # of a patch
-VARIANTS = 12  # pictures of each word, of which half are to learn from
+# Pictures of each word, of which half are to learn from. Those of a digit are more different.
+BLURRED, DRAWN = 12, 40
 BLUR = 0.3  # standard deviation of the pixels' noise, which are between −1 and 1
 BAG = "patches"
 
@@ -52,7 +54,8 @@ class Glyphs:
         self, words: Int[np.ndarray, "*shape"], variants: Any, places: Any, count: int
     ) -> Int[np.ndarray, "*shape"]:
         """Return the rows of words in the vectors of `patches`, by their variants and places."""
-        return (variants * self.pixels.shape[1] + words) * count + places
+        rows: NDArray[np.int64] = (variants * self.pixels.shape[1] + words) * count + places
+        return rows
 
     def patches(self, count: int) -> ItemVectors:
         """Return the vectors of all variants of all words, each at every place of a picture of `count`."""
@@ -60,8 +63,8 @@ class Glyphs:
         return ItemVectors({BAG: held_bag(flat, BAG)}, flat.shape[1], in_memory=True)
 
 
-def patterns(plant: Plant, vocabulary: Vocabulary, variants: int = 1) -> Glyphs:
-    """Return a pattern for each word; of several variants each has noise of its own."""
+def patterns(plant: Plant, vocabulary: Vocabulary, variants: int = BLURRED) -> Glyphs:
+    """Return a pattern for each word, of which each variant has noise of its own; one alone has none."""
     rng = plant.generator("patterns")
     plain = rng.choice([-1.0, 1.0], size=(len(vocabulary.words), CHANNELS * SIDE**2))
     shape = (variants, *plain.shape)
@@ -69,7 +72,7 @@ def patterns(plant: Plant, vocabulary: Vocabulary, variants: int = 1) -> Glyphs:
     return Glyphs(np.clip(plain + noise, -1, 1).astype(np.float32), vocabulary)
 
 
-def digits(plant: Plant, vocabulary: Vocabulary, variants: int) -> Glyphs:
+def digits(plant: Plant, vocabulary: Vocabulary, variants: int = DRAWN) -> Glyphs:
     """Return pictures of digits: class c is decided by the digits 2 c and 2 c + 1, the others say nothing."""
     from sklearn.datasets import load_digits
 
@@ -135,7 +138,7 @@ def picturing_of(model: Any, plant: Plant) -> Picturing:
 
 def side_of(plant: Plant) -> int:
     """Return the patches along a side of a plant's pictures."""
-    side = round(plant.length**0.5)
+    side = math.isqrt(plant.length)
     assert side**2 == plant.length, f"{plant}: {plant.length} patches are no square"
     return side
 

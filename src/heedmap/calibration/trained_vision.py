@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from heedmap.calibration.planted_pictures import (
     SIDE,
-    VARIANTS,
     PlantedPictures,
     ReadsWords,
     digits,
@@ -30,7 +29,7 @@ def train_vision(
 ) -> PlantedPictures:
     """Train a model on pictures of texts; the arguments are those of `train_transformer`."""
     shown = digits if plant.encoder == VIT_ON_DIGITS else patterns
-    glyphs = shown(plant, vocabulary, VARIANTS)
+    glyphs = shown(plant, vocabulary)
     with seeded(plant.seed):
         model = _model(plant)
     reader, _ = read_by_patches(model, picturing_of(model, plant))

@@ -74,7 +74,7 @@ def vision_by_hand(
         label2id={str(c): c for c in range(count)},
     )
     model: Any = ViTForImageClassification(config)
-    glyphs = patterns(plant, vocabulary)
+    glyphs = patterns(plant, vocabulary, variants=1)
     numbers = _numbers(layout, values, scores)
     with torch.no_grad():
         clear(model)
