@@ -147,6 +147,8 @@ FAMILIES = (
         NEXT,
         is_on("the words behind the cues", after_the_rationale, 0.4),
         is_not_on("the asked cues"),
+        # The noise of a word behind a cue is read with more weight than it usually has.
+        choices={"noise": (0.0, 0.01)},
     ),
     _family(
         "random words attended",

@@ -60,6 +60,8 @@ LITTLE: Choices = {"sharpness": (2.0, 3.0, 4.0)}
 # Of the ten digits two decide a class, and some must be left that say nothing.
 OF_DIGITS = {VIT_ON_DIGITS: {"classes": (2, 2, 3, 4)}}
 
+MANY_PICTURES = 2000  # to learn from, of digits
+
 DECIDES = "The deciding patches make the answer, which is read from their states, and by the weights alone."
 SAYS_NOTHING = "The map is on patches that say nothing."
 EITHER = "Each picture has two patches of its class, and either alone gives the answer."
@@ -79,12 +81,15 @@ def _family(
     encoders: Sequence[str] = ON_PATTERNS,
     times: int = 1,
 ) -> Family:
+    # A digit has more shapes than a pattern.
+    of_digits = replace(construction, training=MANY_PICTURES)
+    given = {e: of_digits if e == VIT_ON_DIGITS else construction for e in encoders}
     return Family(
         name=f"pictures, {name}",
         truth=truth,
         recipe=recipe,
         reason=reason,
-        makers=makers(construction, route, encoders),
+        makers={e: makers(of_encoder, route, [e])[e] for e, of_encoder in given.items()},
         choices={**CHOICES, **choices},
         encoder_choices=OF_DIGITS,
         times=times,
@@ -177,7 +182,8 @@ FAMILIES = (
             is_not_on("the deciding patches"),
         ),
         FREE,
-        ONE_CLASS,
+        # The noise of a patch behind a deciding one is read with more weight than it usually has.
+        {**ONE_CLASS, "noise": (0.0, 0.01)},
         [PICTURES_BY_HAND],
     ),
     _family(
