@@ -1,6 +1,7 @@
 """Families of transformers that read pairs, by which words of the text draw the attention of [CLS].
 
-The map is over the text, given the query (see `planted_pairs`).
+The map is over the text, given the query, or over both (see `planted_pairs`). Over both the query says nothing:
+if it asked for a cue, its word would decide as well.
 """
 
 from functools import partial
@@ -15,7 +16,7 @@ from heedmap.calibration.construction import (
 )
 from heedmap.calibration.families import Choices, Family, Maker, Truth
 from heedmap.calibration.pairs import ASKING, FEW, QUERY_ASKS, SAYS_NOTHING, SILENT
-from heedmap.calibration.planted_pair_transformers import BERT, BY_HAND, make_by_hand, train
+from heedmap.calibration.planted_pair_transformers import BERT, BY_HAND, Pairs, make_by_hand, train
 from heedmap.calibration.planted_pairs import (
     ASKED,
     IN_PART,
@@ -41,6 +42,7 @@ CHOICES: Choices = {
 IN_STATES = (
     "The asked cue makes the answer, which is read from its state, and by the weights alone."
 )
+OVER_BOTH = "The map is over text and query. The text has one kind of cue, the query says nothing."
 
 
 def _family(
@@ -54,16 +56,16 @@ def _family(
     share: float = 0.5,
     way: Way = "spread",
     lower: Lower | None = None,
+    over_both: bool = False,
     times: int = 1,
     choices: Choices | None = None,
 ) -> Family:
     """`lower`: what the first layer of a trained model is taught; None where none is trained."""
     all_checks = [*(ASKING if asks else SILENT), *checks]
-    makers: dict[str, Maker] = {
-        BY_HAND: partial(make_by_hand, attention, way, asks, share, all_checks)
-    }
+    in_common = Pairs(attention, all_checks, asks, share, way, lower or "free", over_both)
+    makers: dict[str, Maker] = {BY_HAND: partial(make_by_hand, in_common)}
     if lower is not None:
-        makers[BERT] = partial(train, attention, lower, asks, share, all_checks)
+        makers[BERT] = partial(train, in_common)
     return Family(
         f"pair transformer, {name}",
         truth,
@@ -189,4 +191,39 @@ FAMILIES = (
         lower="free",
     ),
     *(_partly(share) for share in (0.25, 0.5, 0.75)),
+    _family(
+        "cue attended, map over both texts",
+        "right",
+        f"{OVER_BOTH} The cue draws the last layer's attention. The first one moves nothing from word to word.",
+        "The cue makes the answer, which is read from its state, and by the weights alone.",
+        ASKED,
+        is_on("the cues"),
+        needs_the_rationale,
+        asks=False,
+        lower="off",
+        over_both=True,
+    ),
+    _family(
+        "random words attended, map over both texts",
+        "wrong",
+        f"{OVER_BOTH} The last layer's weights are random, one score per word. The evidence of the cue is in "
+        "all states.",
+        SAYS_NOTHING,
+        SCATTERED,
+        is_not_above_chance("the cues"),
+        asks=False,
+        lower="free",
+        over_both=True,
+    ),
+    _family(
+        "uniform weights, map over both texts",
+        "wrong",
+        f"{OVER_BOTH} All words of both have about the same weight.",
+        "The map highlights nothing, and the cue makes the answer.",
+        Attention(draws_none),
+        asks=False,
+        way="own",
+        lower="free",
+        over_both=True,
+    ),
 )

@@ -24,10 +24,8 @@ from heedmap.calibration.hand_layers import (
 )
 from heedmap.calibration.planted_pairs import KINDS, asking, is_of_query, kind_of
 from heedmap.calibration.plants import Plant, is_cue
-from heedmap.calibration.transformer import MARKS, SMALL, set_attention, tokenizer_of
+from heedmap.calibration.transformer import MARKS, SMALL, set_attention
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
-from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import TransformerSettings
 
 LAYERS = 3
 POSITIONS = 64
@@ -55,15 +53,20 @@ class _Layout:
 
 
 def pair_transformer_by_hand(
-    plant: Plant, vocabulary: Vocabulary, values: NDArray[np.float64], scores: NDArray[np.float64]
-) -> TransformerClassifier:
-    """Make the model.
+    plant: Plant,
+    vocabulary: Vocabulary,
+    values: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    over_both: bool = False,
+) -> Any:
+    """Make the model of transformers.
 
     Args:
         plant: has the number of classes.
         vocabulary: the words of texts and queries.
         values: of words by their ways (see `heedmap.calibration.by_hand.WAYS`), (V, 3, C).
         scores: of words by the kind that is asked for, to themselves and to the next one, (kinds, V, 2).
+        over_both: whether words of the query are attended to by their scores, too, and not left out.
     """
     from transformers import BertConfig, BertForSequenceClassification
 
@@ -85,7 +88,7 @@ def pair_transformer_by_hand(
     model: Any = BertForSequenceClassification(config)
     with torch.no_grad():
         clear(model)
-        words = mirrored(_words(plant, layout, vocabulary, values, scores))
+        words = mirrored(_words(plant, layout, vocabulary, values, scores, over_both))
         model.bert.embeddings.word_embeddings.weight.copy_(words)
         places = torch.zeros(POSITIONS, layout.size)
         places[:, layout.place] = torch.eye(POSITIONS)
@@ -96,10 +99,7 @@ def pair_transformer_by_hand(
             set_attention(attention, make(layout, count))
         model.bert.pooler.dense.weight[:count, layout.collected] = SMALL * torch.eye(count)
         model.classifier.weight[:, :count] = torch.eye(count) / SMALL
-    model.eval().requires_grad_(False)
-    classes = [str(c) for c in range(count)]
-    settings = TransformerSettings(source="planted")
-    return TransformerClassifier(model, tokenizer_of(vocabulary), settings, classes)
+    return model.eval().requires_grad_(False)
 
 
 def _words(
@@ -108,6 +108,7 @@ def _words(
     vocabulary: Vocabulary,
     values: NDArray[np.float64],
     scores: NDArray[np.float64],
+    over_both: bool,
 ) -> Float[Tensor, "V D"]:
     numbers = torch.zeros(len(vocabulary), layout.size)
     for way, columns in enumerate((layout.own, layout.spread, layout.moved)):
@@ -118,7 +119,7 @@ def _words(
     for number, word in enumerate(vocabulary.words, len(SPECIAL)):
         if is_cue(word) and values[number, 1].any():
             spreads[kind_of(plant, word), number] = 1.0
-        if is_of_query(word):
+        if is_of_query(word) and not over_both:
             numbers[number, layout.score] = torch.tensor([-STRONG, 0.0])
         if word in (asking(0), asking(1)):
             numbers[number, layout.asks] = 1.0

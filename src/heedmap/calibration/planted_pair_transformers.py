@@ -4,7 +4,8 @@ A trained one is the small BERT of `trained_transformer`, whose [CLS] row of the
 plant's weights of the text's words, given the kind of cue that the query asks for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedmap.calibration.by_hand import WAYS, Way, cue_effects
-from heedmap.calibration.construction import Check, as_read, checked
+from heedmap.calibration.construction import Check, checked
 from heedmap.calibration.families import PlantedModel
 from heedmap.calibration.pairs_by_hand import pair_transformer_by_hand
 from heedmap.calibration.planted_pairs import (
@@ -28,7 +29,7 @@ from heedmap.calibration.planted_pairs import (
     kind_of,
     write_pairs,
 )
-from heedmap.calibration.plants import Plant, cues_of, is_cue
+from heedmap.calibration.plants import Plant, cues_of, is_cue, spaced
 from heedmap.calibration.trained import DEV
 from heedmap.calibration.trained_transformer import Lesson, Lower, teach, untrained_bert
 from heedmap.calibration.transformer import MARKS, set_margin, tokenizer_of
@@ -43,65 +44,83 @@ BY_HAND, BERT = "pair transformer by hand", "pair bert"
 TRAIN = 2000  # pairs to learn from
 SEPARATOR = MARKS.index("[SEP]")
 
-Model = Callable[[Plant, Vocabulary, Split], TransformerClassifier]
 
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """What the plants of a family have in common.
 
-def make_by_hand(
-    attention: Attention,
-    way: Way,
-    asks: bool,
-    share: float,
-    checks: Sequence[Check],
-    plant: Plant,
-    corpus: Corpus | None = None,
-) -> PlantedModel:
-    """Make a plant by hand.
-
-    Args:
+    Attributes:
         attention: where the weights are.
-        way: how the evidence of cues that draw no attention reaches the answer.
-        asks: see `write_pairs`.
-        share: see `write_pairs`.
         checks: what must hold on held-out pairs.
-        plant: the settings.
-        corpus: of none.
+        asks: whether the query asks, and `share`: see `write_pairs`.
+        way: how the evidence of cues that draw no attention reaches the answer, if the model is set by hand.
+        lower: what the first layer's attention is taught, if it is trained.
+        over_both: whether the map is over the words of both texts, and not of the first given the query.
     """
-    dev, test = (write_pairs(asks, share, plant, n, p) for n, p in parts(plant))
+
+    attention: Attention
+    checks: Sequence[Check]
+    asks: bool = True
+    share: float = 0.5
+    way: Way = "spread"
+    lower: Lower = "free"
+    over_both: bool = False
+
+    def write(self, plant: Plant, count: int, part: str) -> Split:
+        """Write the pairs of a part."""
+        return write_pairs(self.asks, self.share, plant, count, part)
+
+    def held_out(self, plant: Plant) -> tuple[Split, Split]:
+        """Return the pairs to check a model on, and those of the audit."""
+        return self.write(plant, DEV, "dev"), self.write(plant, plant.texts, "test")
+
+
+class PlantedPairReader(TransformerClassifier):
+    """A transformer that reads planted pairs, with the map over the first text or over both."""
+
+    def __init__(self, model: Any, plant: Plant, vocabulary: Vocabulary, over_both: bool) -> None:
+        classes = [str(c) for c in range(plant.classes)]
+        settings = TransformerSettings(source="planted")
+        super().__init__(model, tokenizer_of(vocabulary), settings, classes)
+        self.over_both = over_both
+
+    def shown(self, split: Split) -> Split:
+        """Return pairs with the spaces before their words, and the query's words behind the text's."""
+        split = spaced(split)
+        if not self.over_both:
+            return split
+        pairs = zip(split.tokens, split.queries or [], strict=True)
+        tokens = [[*text, *query] for text, query in pairs]
+        lengths = np.array([len(text) for text in split.tokens], dtype=np.int64)
+        rationale = [
+            np.append(marks, np.zeros(len(words) - len(marks), dtype=bool))
+            for words, marks in zip(tokens, split.rationale or [], strict=True)
+        ]
+        return replace(split, tokens=tokens, rationale=rationale, queries=None, seconds=lengths)
+
+
+def make_by_hand(family: Pairs, plant: Plant, corpus: Corpus | None = None) -> PlantedModel:
+    """Make a plant by hand."""
+    dev, test = family.held_out(plant)
     vocabulary = vocabulary_of(plant, dev, test)
-    scores = attention.scores(plant, vocabulary)
-    values = values_for(plant, attention, way, vocabulary, scores, dev)
-    model = pair_transformer_by_hand(plant, vocabulary, values, scores)
-    return finished(checks, plant, model, dev, test)
+    scores = family.attention.scores(plant, vocabulary)
+    values = values_for(plant, family, vocabulary, scores, dev)
+    bert = pair_transformer_by_hand(plant, vocabulary, values, scores, family.over_both)
+    return finished(family, plant, bert, vocabulary, dev, test)
 
 
-def train(
-    attention: Attention,
-    lower: Lower,
-    asks: bool,
-    share: float,
-    checks: Sequence[Check],
-    plant: Plant,
-    corpus: Corpus | None = None,
-) -> PlantedModel:
-    """Train a plant. `lower` is what the first layer's attention is taught; the rest is as `make_by_hand`."""
-    training = write_pairs(asks, share, plant, TRAIN, "train")
-    dev, test = (write_pairs(asks, share, plant, n, p) for n, p in parts(plant))
+def train(family: Pairs, plant: Plant, corpus: Corpus | None = None) -> PlantedModel:
+    """Train a plant."""
+    training = family.write(plant, TRAIN, "train")
+    dev, test = family.held_out(plant)
     vocabulary = vocabulary_of(plant, training, dev, test)
-    drawings = Drawings(attention.scores(plant, vocabulary), vocabulary)
+    drawings = Drawings(family.attention.scores(plant, vocabulary), vocabulary)
     with seeded(plant.seed):
         bert = untrained_bert(plant, vocabulary)
     outputs = [layer.attention.output.dense for layer in bert.bert.encoder.layer]
-    lesson = Lesson(OnText(drawings, vocabulary), lower)
+    lesson = Lesson(Scored(drawings, vocabulary, family.over_both), family.lower)
     teach(ReadsPairs(bert), outputs, plant, partial(encode_pair, vocabulary), training, dev, lesson)
-    classes = [str(c) for c in range(plant.classes)]
-    settings = TransformerSettings(source="planted")
-    model = TransformerClassifier(bert, tokenizer_of(vocabulary), settings, classes)
-    return finished(checks, plant, model, dev, test)
-
-
-def parts(plant: Plant) -> tuple[tuple[int, str], ...]:
-    """Return how many pairs are to be checked on, and how many are of the audit, with their names."""
-    return (DEV, "dev"), (plant.texts, "test")
+    return finished(family, plant, bert, vocabulary, dev, test)
 
 
 def vocabulary_of(plant: Plant, *splits: Split) -> Vocabulary:
@@ -113,12 +132,13 @@ def vocabulary_of(plant: Plant, *splits: Split) -> Vocabulary:
 
 
 def finished(
-    checks: Sequence[Check], plant: Plant, model: TransformerClassifier, dev: Split, test: Split
+    family: Pairs, plant: Plant, bert: Any, vocabulary: Vocabulary, dev: Split, test: Split
 ) -> PlantedModel:
-    """Give a model the plant's margin, and check it."""
-    shown = as_read(model, test)
+    """Put a model on trial, give it the plant's margin, and check it."""
+    model = PlantedPairReader(bert, plant, vocabulary, family.over_both)
+    shown = model.shown(test)
     set_margin(model, shown, plant.margin)
-    return checked(checks, plant, model, dev, shown)
+    return checked(family.checks, plant, model, dev, shown)
 
 
 # By hand.
@@ -126,8 +146,7 @@ def finished(
 
 def values_for(
     plant: Plant,
-    attention: Attention,
-    way: Way,
+    family: Pairs,
     vocabulary: Vocabulary,
     scores: NDArray[np.float64],
     split: Split,
@@ -138,16 +157,16 @@ def values_for(
     word if this one has the attention. What is not spread is divided by the usual weight of the state that it
     is read from.
     """
-    effects = cue_effects(plant, vocabulary)
+    effects, attention = cue_effects(plant, vocabulary), family.attention
     usual = usual_weights(plant, attention, vocabulary, scores, split)
     values = np.zeros((len(vocabulary), len(WAYS), plant.classes))
     for number, word in enumerate(vocabulary.words, len(SPECIAL)):
-        if is_of_query(word):
+        if is_of_query(word) and not family.over_both:
             continue
         way_of_word: Way = "own"
         if is_cue(word):
             draws = attention.draws(plant, word, kind_of(plant, word))
-            way_of_word = way if not draws else "moved" if attention.to_next else "own"
+            way_of_word = family.way if not draws else "moved" if attention.to_next else "own"
         # The asked cues' mean is spread, and there are as many as decide.
         divisor = 1 / plant.deciding if way_of_word == "spread" else usual[number]
         values[number, WAYS.index(way_of_word)] = effects[number] / divisor
@@ -203,17 +222,17 @@ class ReadsPairs(nn.Module):
         return self.model(input_ids=input_ids, token_type_ids=types, **options)
 
 
-class OnText(nn.Module):
-    """Scores of the positions of pairs by their numbers: −∞ on words of the query."""
+class Scored(nn.Module):
+    """Scores of the positions of pairs by their numbers: −∞ on words of the query, if no map is over them."""
 
-    is_of_query: Tensor
+    is_left_out: Tensor
 
-    def __init__(self, drawings: Drawings, vocabulary: Vocabulary) -> None:
+    def __init__(self, drawings: Drawings, vocabulary: Vocabulary, over_both: bool) -> None:
         super().__init__()
         self.drawings = drawings
-        marked = [False] * len(SPECIAL) + [is_of_query(word) for word in vocabulary.words]
-        self.register_buffer("is_of_query", torch.tensor(marked))
+        left_out = [is_of_query(word) and not over_both for word in vocabulary.words]
+        self.register_buffer("is_left_out", torch.tensor([False] * len(SPECIAL) + left_out))
 
     def forward(self, ids: Int[Tensor, "B N"]) -> Float[Tensor, "B N"]:
         """Return the scores."""
-        return self.drawings.of_words(ids, ids).masked_fill(self.is_of_query[ids], -torch.inf)
+        return self.drawings.of_words(ids, ids).masked_fill(self.is_left_out[ids], -torch.inf)
