@@ -58,9 +58,8 @@ ONE_CLASS: Choices = {"opposing": (False,), "deciding": (1, 2)}
 TWO: Choices = {"opposing": (False,), "deciding": (2,), "sharpness": (4.0, 5.0, 6.0)}
 LITTLE: Choices = {"sharpness": (2.0, 3.0, 4.0)}
 # Of the ten digits two decide a class, and some must be left that say nothing.
-OF_DIGITS = {VIT_ON_DIGITS: {"classes": (2, 2, 3, 4)}}
-
-MANY_PICTURES = 2000  # to learn from, of digits
+OF_DIGITS = {VIT_ON_DIGITS: {"classes": (2, 2, 3, 4), "length": (16, 25), "opposing": (False,)}}
+MANY_PICTURES = 1600  # to learn from, of digits
 
 DECIDES = "The deciding patches make the answer, which is read from their states, and by the weights alone."
 SAYS_NOTHING = "The map is on patches that say nothing."
@@ -79,7 +78,6 @@ def _family(
     route: Route,
     choices: Choices,
     encoders: Sequence[str] = ON_PATTERNS,
-    times: int = 1,
 ) -> Family:
     # A digit has more shapes than a pattern.
     of_digits = replace(construction, training=MANY_PICTURES)
@@ -92,7 +90,6 @@ def _family(
         makers={e: makers(of_encoder, route, [e])[e] for e, of_encoder in given.items()},
         choices={**CHOICES, **choices},
         encoder_choices=OF_DIGITS,
-        times=times,
     )
 
 
@@ -111,6 +108,7 @@ def _partly(share: float) -> Family:
         _cues(design, is_on_in_part(design)),
         FREE,
         {**ONE_CLASS, **LITTLE},
+        [PICTURES_BY_HAND],
     )
 
 
@@ -127,7 +125,6 @@ FAMILIES = (
         OFF,
         {},
         ALL,
-        times=2,
     ),
     _family(
         "deciding patch attended, saturated",
