@@ -35,9 +35,9 @@ CHOICES: Choices = {
     "classes": (2, 2, 3, 5),
     "deciding": (1, 2),
     "opposing": (False,),
-    "length": (10, 16, 20),
+    "length": (10, 16),
     "sharpness": (3.0, 4.0, 5.0, 6.0),
-    "texts": (40, 60, 80),
+    "texts": (40, 60),
 }
 IN_STATES = (
     "The asked cue makes the answer, which is read from its state, and by the weights alone."

@@ -28,7 +28,7 @@ from heedmap.calibration.transformer import MARKS, SMALL, set_attention
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 
 LAYERS = 3
-POSITIONS = 64
+POSITIONS = 56
 
 
 class _Layout:

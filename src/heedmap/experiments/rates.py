@@ -22,7 +22,11 @@ FILE = "rates.json"
 LEAST = 30  # right and wrong plants of a kind of model, for rates that are printed
 ALL = "all"  # kinds of model together
 # What kinds were planted on, where it is not the texts of the calibration.
-PLANTED_ON: Mapping[str, str] = {"bags": "bags of digits"}
+PLANTED_ON: Mapping[str, str] = {
+    "bags": "bags of digits",
+    "pictures": "pictures of patterns and of digits",
+    "transformer of pairs": "pairs of synthetic texts",
+}
 
 TOO_FEW = "too few to choose thresholds: calibrate with more --seeds"
 
