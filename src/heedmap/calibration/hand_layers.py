@@ -48,9 +48,9 @@ class AttentionMaps:
 
 def only_the_last(positions: int) -> Float[Tensor, "P P"]:
     """Return how much the place p draws to the place before it, [p, q], of texts without gaps."""
-    before = torch.zeros(positions, positions)
-    before[1:, :-1] = torch.eye(positions - 1)
-    return before
+    draws = torch.zeros(positions, positions)
+    draws[1:, :-1] = torch.eye(positions - 1)
+    return draws
 
 
 def the_nearest(positions: int) -> Float[Tensor, "P P"]:
@@ -58,7 +58,7 @@ def the_nearest(positions: int) -> Float[Tensor, "P P"]:
     return torch.arange(1.0, positions + 1).expand(positions, positions).tril(-1)
 
 
-def passing_maps(layout: Layout, gathered: Gathered, before: Float[Tensor, "P P"]) -> AttentionMaps:
+def passing_maps(layout: Layout, gathered: Gathered, draws: Float[Tensor, "P P"]) -> AttentionMaps:
     """Return the maps of the first layer.
 
     Head 0 has the mean of what is spread, head 1 what the place before moves.
@@ -66,7 +66,7 @@ def passing_maps(layout: Layout, gathered: Gathered, before: Float[Tensor, "P P"
     Args:
         layout: of the states.
         gathered: which rows have the mean of what is spread.
-        before: how much the place p draws to the place q of head 1.
+        draws: how much the place p draws to the place q in head 1.
     """
     size, count, positions = layout.size, layout.count, layout.positions
     query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
@@ -77,7 +77,7 @@ def passing_maps(layout: Layout, gathered: Gathered, before: Float[Tensor, "P P"
         key[0, layout.is_mark["[CLS]"]] = 1.0
     # Products are divided by the root of the head's size.
     query[size : size + positions, layout.place] = torch.eye(positions) * STRONG * size**0.5
-    key[size : size + positions, layout.place] = before
+    key[size : size + positions, layout.place] = draws
     value[:count, layout.spread] = torch.eye(count)
     value[size : size + count, layout.moved] = torch.eye(count)
     value[size + count, layout.following] = 1.0

@@ -134,8 +134,8 @@ def _words(
 
 def _first_and_more(by_kind: NDArray[np.float64]) -> Float[Tensor, "V K"]:
     """Return the numbers of the first kind, and what is to add to them for the second: from (kinds, V)."""
-    first, second = torch.from_numpy(by_kind).float()
-    return torch.stack([first, second - first], dim=1)
+    of_first, of_second = torch.from_numpy(by_kind).float()
+    return torch.stack([of_first, of_second - of_first], dim=1)
 
 
 def _asking_maps(layout: _Layout, count: int) -> AttentionMaps:

@@ -81,13 +81,13 @@ def _family(
 ) -> Family:
     # A digit has more shapes than a pattern.
     of_digits = replace(construction, training=MANY_PICTURES)
-    given = {e: of_digits if e == VIT_ON_DIGITS else construction for e in encoders}
+    by_encoder = {e: of_digits if e == VIT_ON_DIGITS else construction for e in encoders}
     return Family(
         name=f"pictures, {name}",
         truth=truth,
         recipe=recipe,
         reason=reason,
-        makers={e: makers(of_encoder, route, [e])[e] for e, of_encoder in given.items()},
+        makers={e: makers(of_encoder, route, [e])[e] for e, of_encoder in by_encoder.items()},
         choices={**CHOICES, **choices},
         encoder_choices=OF_DIGITS,
     )

@@ -136,9 +136,9 @@ def finished(
 ) -> PlantedModel:
     """Put a model on trial, give it the plant's margin, and check it."""
     model = PlantedPairReader(bert, plant, vocabulary, family.over_both)
-    shown = model.shown(test)
-    set_margin(model, shown, plant.margin)
-    return checked(family.checks, plant, model, dev, shown)
+    audited = model.shown(test)
+    set_margin(model, audited, plant.margin)
+    return checked(family.checks, plant, model, dev, audited)
 
 
 # By hand.
@@ -188,12 +188,12 @@ def usual_weights(
     total, seen = np.zeros(len(vocabulary)), np.zeros(len(vocabulary))
     for words, query in zip(split.tokens, queries, strict=True):
         ids = vocabulary.encode(words)[1:-1]
-        asked = asked_in(query)
+        kind = asked_in(query)
         query_ids = torch.from_numpy(vocabulary.encode(query))[None]
         weights = drawings.of_words(torch.from_numpy(ids)[None], query_ids).softmax(-1)[0].numpy()
         behind = np.append(weights[1:], 0.0)
         for number, word, weight, next_weight in zip(ids, words, weights, behind, strict=True):
-            if not is_cue(word) or kind_of(plant, word) == asked:
+            if not is_cue(word) or kind_of(plant, word) == kind:
                 total[number] += next_weight if is_cue(word) and attention.to_next else weight
                 seen[number] += 1
     return np.where(total > 0, total / np.maximum(seen, 1), 1.0)

@@ -80,12 +80,12 @@ def digits(plant: Plant, vocabulary: Vocabulary, variants: int = DRAWN) -> Glyph
     rng = plant.generator("digits")
     # No picture is among those to learn from and among those of the audit.
     halves = np.array_split(rng.permutation(len(numbers)), 2)
-    shown = np.array([digit_of(plant, word) for word in vocabulary.words])
-    rows = np.zeros((variants, len(shown)), dtype=np.int64)
+    of_words = np.array([digit_of(plant, word) for word in vocabulary.words])
+    rows = np.zeros((variants, len(of_words)), dtype=np.int64)
     for variant in range(variants):
         pool = halves[2 * variant // variants]
-        for digit in np.unique(shown):
-            is_here = shown == digit
+        for digit in np.unique(of_words):
+            is_here = of_words == digit
             rows[variant, is_here] = rng.choice(pool[numbers[pool] == digit], size=is_here.sum())
     pixels = np.tile(images[rows] / 8 - 1, CHANNELS)
     return Glyphs(pixels.astype(np.float32), vocabulary)
@@ -95,8 +95,8 @@ def digit_of(plant: Plant, word: str) -> int:
     """Return the digit that a word is shown as: of cues by their class and their half of its cues."""
     if is_cue(word):
         return PER_CLASS * class_of(word) + number_of(word) * PER_CLASS // plant.cues
-    others = range(PER_CLASS * plant.classes, DIGITS)
-    return others[int(word.removeprefix("word")) % len(others)]
+    silent = range(PER_CLASS * plant.classes, DIGITS)
+    return silent[int(word.removeprefix("word")) % len(silent)]
 
 
 class PlantedPictures(PictureClassifier):

@@ -28,8 +28,8 @@ def train_vision(
     plant: Plant, vocabulary: Vocabulary, train: Split, dev: Split, lesson: Lesson
 ) -> PlantedPictures:
     """Train a model on pictures of texts; the arguments are those of `train_transformer`."""
-    shown = digits if plant.encoder == VIT_ON_DIGITS else patterns
-    glyphs = shown(plant, vocabulary)
+    make_glyphs = digits if plant.encoder == VIT_ON_DIGITS else patterns
+    glyphs = make_glyphs(plant, vocabulary)
     with seeded(plant.seed):
         model = _model(plant)
     reader, _ = read_by_patches(model, picturing_of(model, plant))

@@ -151,9 +151,9 @@ def finish(
     checks: Sequence[Check], plant: Plant, model: TransformerClassifier, dev: Split, test: Split
 ) -> PlantedModel:
     """Give a model the plant's margin, and check it."""
-    shown = as_read(model, test)
-    set_margin(model, shown, plant.margin)
-    return checked(checks, plant, model, dev, shown)
+    audited = as_read(model, test)
+    set_margin(model, audited, plant.margin)
+    return checked(checks, plant, model, dev, audited)
 
 
 def written(construction: Construction, plant: Plant) -> tuple[Split, Split]:

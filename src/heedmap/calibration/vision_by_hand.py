@@ -109,8 +109,8 @@ def _set_embeddings(
 ) -> None:
     pixels = torch.from_numpy(glyphs.pixels[0]).double()
     projection = embeddings.patch_embeddings.projection.weight
-    found = mirrored(torch.linalg.pinv(pixels) @ numbers).T
-    projection.copy_(found.view(projection.shape))
+    solution = mirrored(torch.linalg.pinv(pixels) @ numbers).T
+    projection.copy_(solution.view(projection.shape))
     places = torch.zeros(layout.positions, layout.size)
     places[:, layout.place] = torch.eye(layout.positions)
     places[:, layout.one] = 1.0
