@@ -165,7 +165,6 @@ FAMILIES = (
         AT_RANDOM,
         FREE,
         ONE_CLASS,
-        ALL,
     ),
     _family(
         "patch behind the deciding one attended",

@@ -30,7 +30,7 @@ from heedmap.calibration.planted_pairs import (
     write_pairs,
 )
 from heedmap.calibration.plants import Plant, cues_of, is_cue, spaced
-from heedmap.calibration.trained import DEV
+from heedmap.calibration.trained import DEV, with_some_lacking
 from heedmap.calibration.trained_transformer import Lesson, Lower, teach, untrained_bert
 from heedmap.calibration.transformer import MARKS, set_margin, tokenizer_of
 from heedmap.data.corpus import Corpus, Split
@@ -119,6 +119,7 @@ def train(family: Pairs, plant: Plant, corpus: Corpus | None = None) -> PlantedM
         bert = untrained_bert(plant, vocabulary)
     outputs = [layer.attention.output.dense for layer in bert.bert.encoder.layer]
     lesson = Lesson(Scored(drawings, vocabulary, family.over_both), family.lower)
+    training = with_some_lacking(plant, training)
     teach(ReadsPairs(bert), outputs, plant, partial(encode_pair, vocabulary), training, dev, lesson)
     return finished(family, plant, bert, vocabulary, dev, test)
 

@@ -16,6 +16,7 @@ from heedmap.calibration.planted_pictures import (
     side_of,
 )
 from heedmap.calibration.plants import VIT_ON_DIGITS, Plant
+from heedmap.calibration.trained import with_some_lacking
 from heedmap.calibration.trained_transformer import HEADS, INITIAL, LAYERS, SIZE, Lesson, teach
 from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
@@ -36,6 +37,7 @@ def train_vision(
     reader.table.pictures = glyphs.patches(plant.length)
     outputs = [layer.attention.o_proj for layer in model.vit.layers]
     taught = ReadsWords(reader, glyphs, plant.seed)
+    train = with_some_lacking(plant, train)
     teach(taught, outputs, plant, partial(_encode, vocabulary), train, dev, lesson)
     return PlantedPictures(model, plant, glyphs)
 
