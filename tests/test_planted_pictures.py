@@ -35,6 +35,7 @@ from heedmap.calibration.plants import (
     vocabulary_of,
     write_texts,
 )
+from heedmap.calibration.trained import with_some_lacking
 from heedmap.calibration.trained_transformer import on_words
 from heedmap.calibration.transformer_routes import needs_the_rationale
 from heedmap.data.vocabulary import SPECIAL
@@ -239,6 +240,36 @@ def test_digits_are_learned_from_other_pictures_of_them():
     options = {"sharpness": 6.0, "deciding": 1, "opposing": False, "seed": 1}
     result = made(RIGHT, VIT_ON_DIGITS, **options)
     assert mass_on_rationale(result) >= 0.5
+
+
+def test_a_fifth_of_the_texts_to_learn_from_lack_their_deciding_words_and_keep_their_labels():
+    given = plant(RIGHT, VIT, classes=3, deciding=2)
+    split = write_texts(given, 500, "train")
+    lacking = with_some_lacking(given, split)
+    assert (lacking.labels == split.labels).all()
+    changed = 0
+    for before, after, marks in zip(split.tokens, lacking.tokens, split.rationale, strict=True):
+        if before == after:
+            continue
+        changed += 1
+        assert not any(map(is_cue, after))
+        assert {*after} <= {*before}
+        assert all(
+            w == v for w, v, decides in zip(before, after, marks, strict=True) if not decides
+        )
+    assert 0.14 < changed / len(split) < 0.26
+    assert with_some_lacking(given, replace(split, rationale=None)).tokens == split.tokens
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_of_a_picture_without_its_deciding_patch_a_trained_model_is_of_two_minds(seed):
+    options = {"sharpness": 6.0, "deciding": 1, "opposing": False, "margin": 6.0, "seed": seed}
+    result = made(RIGHT, VIT, **options)
+    pairs = zip(result.split.tokens, result.split.rationale, strict=True)
+    without = [[w for w, m in zip(text, marks, strict=True) if not m] for text, marks in pairs]
+    logits = result.model.logits(result.model.batch(without, range(len(without))))
+    best = logits.topk(2).values
+    assert (best[:, 0] - best[:, 1]).median() < 2.0
 
 
 def test_while_it_learns_a_word_is_shown_in_drawn_variants_and_afterwards_in_one():

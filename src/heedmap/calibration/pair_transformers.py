@@ -57,7 +57,6 @@ def _family(
     way: Way = "spread",
     lower: Lower | None = None,
     over_both: bool = False,
-    times: int = 1,
     choices: Choices | None = None,
 ) -> Family:
     """`lower`: what the first layer of a trained model is taught; None where none is trained."""
@@ -74,7 +73,6 @@ def _family(
         makers,
         {**CHOICES, **(choices or {})},
         encoder_choices={BERT: FEW},
-        times=times,
     )
 
 
@@ -103,7 +101,6 @@ FAMILIES = (
         is_on("the asked cues"),
         needs_the_rationale,
         lower="words apart",
-        times=2,
     ),
     _family(
         "asked cue attended, saturated",
@@ -137,7 +134,6 @@ FAMILIES = (
         NOT_ASKED,
         is_on("the cues not asked for", the_others),
         is_not_on("the asked cues"),
-        lower="free",
         choices={"sharpness": (4.0, 5.0, 6.0)},
     ),
     _family(
@@ -212,7 +208,6 @@ FAMILIES = (
         SCATTERED,
         is_not_above_chance("the cues"),
         asks=False,
-        lower="free",
         over_both=True,
     ),
     _family(
@@ -223,7 +218,6 @@ FAMILIES = (
         Attention(draws_none),
         asks=False,
         way="own",
-        lower="free",
         over_both=True,
     ),
 )
