@@ -249,7 +249,7 @@ def test_rates_of_bags_say_that_they_are_of_bags_and_not_of_the_texts_of_the_cal
 @pytest.mark.parametrize(
     ("planted", "on"),
     [
-        ("pictures", "pictures of patterns and of digits"),
+        ("pictures", "drawn patterns and digits"),
         ("transformer of pairs", "pairs of synthetic texts"),
     ],
 )

@@ -64,7 +64,7 @@ def mass(result, marks):
 def test_a_grid_has_thirty_right_and_thirty_wrong_transformers_of_pairs():
     drawn = [p for p in plants(6) if kind_of_model(p) == "transformer of pairs"]
     for truth in ("right", "wrong"):
-        assert sum(FAMILIES[p.family].truth == truth for p in drawn) >= 50
+        assert sum(FAMILIES[p.family].truth == truth for p in drawn) >= 40
     assert {p.encoder for p in drawn} == {BY_HAND, BERT}
 
 

@@ -24,7 +24,7 @@ ALL = "all"  # kinds of model together
 # What kinds were planted on, where it is not the texts of the calibration.
 PLANTED_ON: Mapping[str, str] = {
     "bags": "bags of digits",
-    "pictures": "pictures of patterns and of digits",
+    "pictures": "drawn patterns and digits",
     "transformer of pairs": "pairs of synthetic texts",
 }
 
