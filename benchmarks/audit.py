@@ -11,7 +11,7 @@ import resource
 import time
 from pathlib import Path
 
-from heedmap.terminal.displays import Nothing
+from heedmap.terminal.displays import Display
 from heedmap.terminal.progress import shown_by
 
 
@@ -30,7 +30,7 @@ class Clock:
         self.last, self.stage = now, stage
 
 
-class Stages(Nothing):
+class Stages(Display):
     """Ends a stage where the next step of the audit begins."""
 
     def __init__(self, clock: Clock) -> None:

@@ -12,7 +12,14 @@ from transformers import AutoModelForSequenceClassification as Classifier
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from wording import refused
 
-from heedmap.huggingface.attention_hook import NAME, Call, Visitor, visiting, weighted_sum
+from heedmap.huggingface.attention_hook import (
+    NAME,
+    Call,
+    Visitor,
+    fusing,
+    visiting,
+    weighted_sum,
+)
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import Copying, Spreading, WeightRecorder, answer
@@ -65,6 +72,32 @@ def test_entered_a_model_answers_as_eager_and_its_weights_are_those_it_reports(r
         with adapter.visiting(visitor):
             assert torch.equal(say(model, inputs), said) == same
     detach(model)
+
+
+UNFUSED = ("gpt_oss", "gemma2")  # sinks and soft caps would be lost
+
+
+@pytest.mark.parametrize("row", CLAIMED)
+def test_fused_attention_forms_no_weights_and_gives_the_same_answers(row):
+    class Looking(Visitor):
+        def attend(self, call, eager):
+            output, weights = eager()
+            formed.append(weights is not None)
+            return output, weights
+
+    model, inputs = row.build(), row.tensors()
+    adapter = attach(model, inputs)
+    if adapter.kind != "interface":
+        return
+    said = say(model, inputs)
+    formed = []
+    with fusing(), adapter.visiting(Looking()):
+        assert torch.allclose(say(model, inputs), said, atol=2e-6)
+    assert any(formed) == (row.name in UNFUSED)
+    formed = []
+    with fusing(), torch.enable_grad(), adapter.visiting(Looking()):
+        assert torch.equal(answer(model(**inputs)), said)  # gradients go through the model's own
+    assert all(formed)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -1,3 +1,4 @@
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,13 @@ def test_the_list_has_a_line_for_every_benchmark():
     names = {path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py")} - {"plain"}
     assert {line.split()[0] for line in lines} == names
     assert all(len(line.split()) > 3 for line in lines)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks").glob("[!_]*.py")), ids=lambda p: p.stem
+)
+def test_every_benchmark_finds_what_it_imports(path):
+    assert importlib.import_module(f"benchmarks.{path.stem}").__doc__
 
 
 def test_an_unknown_benchmark_is_one_line_before_anything_runs():

@@ -14,7 +14,8 @@ from rich.console import Console
 
 import heedmap as hm
 from heedmap.data.load import load, load_corpus
-from heedmap.data.rows import Row, also_in
+from heedmap.data.rows import Row
+from heedmap.data.splits import also_in
 from heedmap.experiments.findings import to_json
 from heedmap.experiments.intervals import of_mean, of_share
 from heedmap.experiments.pooling import by_text

@@ -8,8 +8,8 @@ from oracles import rollout_rows
 from tiny_transformers import CONFIGS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 from wording import refused
 
-from heedmap.huggingface import maps
-from heedmap.huggingface.attention_hook import Visitor
+from heedmap.huggingface import attention_hook, maps
+from heedmap.huggingface.attention_hook import Visitor, sdpa_attention_forward
 from heedmap.huggingface.inputs import kinds_of
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.words import sum_by_word
@@ -177,6 +177,24 @@ def test_predictions_alone_are_those_of_the_whole_model(architecture):
         expected = model.model(**model.inputs(batch)).logits
     assert torch.allclose(model.logits(batch), expected, atol=CLOSE)
     assert torch.allclose(model.trace(batch).logits, expected, atol=CLOSE)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "distilbert", "albert", "gpt2", "llama"])
+def test_predictions_alone_are_fused_where_that_changes_no_answer(architecture, monkeypatch):
+    model = tiny_classifier(architecture)
+    assert model.fuses
+    batch = model.batch(TEXTS, range(3))
+    fused = model.logits(batch)
+
+    def wrong(*args, **options):
+        output, weights = sdpa_attention_forward(*args, **options)
+        return 1.2 * output, weights
+
+    monkeypatch.setattr(attention_hook, "sdpa_attention_forward", wrong)
+    assert not torch.allclose(model.logits(batch), fused, atol=10 * CLOSE)  # it does serve
+    another = tiny_classifier(architecture)
+    assert not another.fuses
+    assert torch.allclose(another.logits(batch), fused, atol=CLOSE)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "distilbert", "albert", "gpt2", "llama"])

@@ -7,7 +7,7 @@ A word is asked about in a text of its own, so that a sentence with three labell
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ from heedmap.data.labelled_rows import (
 )
 from heedmap.data.labels import is_missing, label_text
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
-from heedmap.data.rows import ColumnSpec, LabelledTexts, Row
+from heedmap.data.rows import ColumnSpec, LabelledTexts, PackedRows, Row, chosen, gathered
 from heedmap.data.text_names import places
 from heedmap.data.texts import HIDDEN
 from heedmap.data.tokens import spaced
@@ -67,7 +67,7 @@ def asked_rows(table: Rows, part: str, settings: DataSettings) -> LabelledTable:
     names = keys or places(table)
     left_out: Counter[str] = Counter()
     values = [table.values(name) if name else [None] * len(table) for name in columns]
-    rows: list[tuple[str, Row]] = []
+    parts: defaultdict[str, PackedRows] = defaultdict(PackedRows)
     for number, (key, split_name, *row_values) in enumerate(
         zip(names, split_names, *values, strict=True)
     ):
@@ -86,10 +86,12 @@ def asked_rows(table: Rows, part: str, settings: DataSettings) -> LabelledTable:
             )
         except InputError as error:
             raise InputError(f"{table.place_of(number)}: {error}") from error
-        rows += [(split, row) for row in texts]
+        for row in texts:
+            parts[split].append(row)
     text, label = columns[0], columns[1]
     id_name = id_column if keys else None
-    return LabelledTable(Columns(text, label, id=id_name), rows, left_out, notes)
+    by_split = {split: gathered(rows) for split, rows in parts.items()}
+    return LabelledTable(Columns(text, label, id=id_name), by_split, left_out, notes)
 
 
 def for_outputs(
@@ -105,7 +107,7 @@ def for_outputs(
         return _named_by_words(texts, outputs)
     texts = _with_names(texts, settings, outputs)
     parts = {
-        name: [row for row in part if row.label != OUTSIDE] for name, part in texts.parts.items()
+        name: chosen(part, lambda row: row.label != OUTSIDE) for name, part in texts.parts.items()
     }
     total = sum(map(len, texts.parts.values()))
     count = total - sum(map(len, parts.values()))
@@ -124,7 +126,7 @@ def _with_names(
     if settings.classes is not None or "0" not in labels or not labels <= numbers.keys():
         return texts
     parts = {
-        name: [replace(row, label=numbers[row.label]) for row in part]
+        name: gathered(replace(row, label=numbers[row.label]) for row in part)
         for name, part in texts.parts.items()
     }
     note = f"labels are read as the numbers of the model's outputs: 0 is {outputs[0]}"
@@ -140,7 +142,7 @@ def _named_by_words(
         return texts, outputs
     names = dict(zip(FIRST_AND_SECOND, pair, strict=True))
     parts = {
-        name: [replace(row, label=names[row.label]) for row in part]
+        name: gathered(replace(row, label=names[row.label]) for row in part)
         for name, part in texts.parts.items()
     }
     return replace(texts, parts=parts), list(pair)

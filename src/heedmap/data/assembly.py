@@ -18,15 +18,9 @@ from heedmap.data.matching import match
 from heedmap.data.pair_sides import audited_sides
 from heedmap.data.quality import notes
 from heedmap.data.readers import SPLITS
-from heedmap.data.rows import (
-    LabelledTexts,
-    Row,
-    also_in,
-    fill_splits,
-    parts_within_limits,
-    sampled,
-)
+from heedmap.data.rows import LabelledTexts, Parts, Row, chosen, gathered
 from heedmap.data.selection import classes_of
+from heedmap.data.splits import also_in, fill_splits, parts_within_limits, sampled
 from heedmap.data.text_names import text_name
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
@@ -60,7 +54,7 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
     arrays, rows_of = {}, {}
     unseen: list[Row] = []
     for name in SPLITS:
-        rows = [row for row in splits[name] if row.label in number]
+        rows = chosen(splits[name], lambda row: row.label in number)
         if strangers := [row for row in splits[name] if row.label not in number]:
             left_out[f"{name}: class never seen in training"] += len(strangers)
             unseen += strangers
@@ -124,7 +118,7 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         rows = fill_splits(parts, settings)["test"] or [
             row for part in parts.values() for row in part
         ]
-        further: dict[str, list[Row]] = {}
+        further: Parts = {}
     else:
         audited = next((name for name in ("test", "all", "dev", "train") if name in parts), None)
         if audited is None:
@@ -149,7 +143,7 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
     if settings.amounts:
         rows = _with_amounts(rows, settings.source)
     elif not settings.labels_read:
-        rows = [replace(row, label="") for row in rows]
+        rows = gathered(replace(row, label="") for row in rows)
     labels = ordered(row.label for row in rows)
     number: Mapping[str, int] = {"": UNKNOWN}
     if labels != [""]:
@@ -174,15 +168,15 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
     )
 
 
-def _with_amounts(rows: list[Row], source: str) -> list[Row]:
+def _with_amounts(rows: Sequence[Row], source: str) -> Sequence[Row]:
     """Return rows whose labels are read as numbers, and are no classes; without labels they stay."""
     if all(row.label == "" for row in rows):
         return rows
     names = [text_name(row.key) for row in rows]
     amounts = amounts_of(source, [row.label for row in rows], names)
-    return [
+    return gathered(
         replace(row, label="", amount=amount) for row, amount in zip(rows, amounts, strict=True)
-    ]
+    )
 
 
 def _counts(left_out: Mapping[str, int]) -> str:
@@ -202,7 +196,7 @@ def _name(source: str) -> str:
 
 
 def _split_of(
-    rows: list[Row],
+    rows: Sequence[Row],
     number: Mapping[str, int],
     settings: DataSettings,
     vectors: ItemVectors | None,
@@ -234,7 +228,7 @@ def _split_of(
 
 
 def _allowed(
-    rows: list[Row], number: Mapping[str, int], source: str
+    rows: Sequence[Row], number: Mapping[str, int], source: str
 ) -> tuple[NDArray[np.bool_] | None, int]:
     """Return which classes are possible answers of each row, and count those that are no classes."""
     if all(row.candidates is None for row in rows):

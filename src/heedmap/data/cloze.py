@@ -39,7 +39,7 @@ def read(folder: Path) -> tuple[Parts, dict[str, int]]:
             occur in its article.
     """
     left_out: Counter[str] = Counter()
-    parts: Parts = {}
+    parts: dict[str, list[Row]] = {}
     for split, path in _split_folders(Path(folder)).items():
         parts[split], counts = _split(path)
         left_out.update({f"{split}: {reason}": count for reason, count in counts.items()})

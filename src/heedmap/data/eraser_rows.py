@@ -16,7 +16,7 @@ from typing import Any
 
 from heedmap.data.json_rows import read_lines
 from heedmap.data.rationale_columns import NOT_FOUND, Tokenize, mask_of, rationale_of
-from heedmap.data.rows import LabelledTexts, Parts, Row
+from heedmap.data.rows import LabelledTexts, Row
 from heedmap.data.streams import check_utf8, open_text, reading
 from heedmap.errors import InputError
 
@@ -44,7 +44,7 @@ def read_eraser(folder: Path, tokenize: Tokenize, raw: bool) -> LabelledTexts:
     Raises:
         InputError: a file that cannot be read, or a line that is no such annotation: names file, line, field.
     """
-    parts: Parts = {}
+    parts: dict[str, list[Row]] = {}
     left_out: Counter[str] = Counter()
     words_by_path: dict[Path, list[str]] = {}
     queries: set[str] = set()

@@ -3,13 +3,15 @@
 import json
 import re
 import reprlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache, partial
 from typing import Any
 
 from heedmap.data.columns import Rows, check_single_column, joined, parts_of
+from heedmap.data.compact import MANY
 from heedmap.data.labels import (
     check_single,
     is_missing,
@@ -23,9 +25,9 @@ from heedmap.data.markup import without_html
 from heedmap.data.pair_columns import guessed_pair, query_comes_first
 from heedmap.data.rationale_columns import NOT_FOUND, SENTIMENT, marked_words, rationale_of
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
-from heedmap.data.rows import ColumnSpec, Row
+from heedmap.data.rows import ColumnSpec, PackedRows, Parts, Row, gathered
 from heedmap.data.text_names import places
-from heedmap.data.tokens import TOKENIZERS, pieces, shared
+from heedmap.data.tokens import TOKENIZERS, pieces
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 from heedmap.terminal.output import quoted, some_of
@@ -52,13 +54,13 @@ class Columns:
 
 @dataclass(frozen=True)
 class LabelledTable:
-    """The columns that are read of a table, and each row that has a text and a label, with its split.
+    """The columns that are read of a table, and the rows that have a text and a label by split.
 
     With counts of the rows that are left out, and notes.
     """
 
     columns: Columns
-    rows: list[tuple[str, Row]]
+    parts: Parts
     left_out: Mapping[str, int]
     notes: Sequence[str]
 
@@ -92,7 +94,7 @@ def labelled_rows(
     queries, query_notes = (
         text_values(table, columns.query) if columns.query else ([None] * len(table), [])
     )
-    rows: list[tuple[str, Row]] = []
+    parts: defaultdict[str, PackedRows] = defaultdict(PackedRows)
     for number, (key, value, answer, split_name, question) in enumerate(
         zip(keys, texts, answers, split_names, queries, strict=True)
     ):
@@ -126,11 +128,12 @@ def labelled_rows(
             )
         except InputError as error:
             raise InputError(f"{table.place_of(number)}: {error}") from error
-        rows.append((split, row))
+        parts[split].append(row)
     if columns.label is not None:
-        labels = dict.fromkeys(row.label for _, row in rows)
+        labels = dict.fromkeys(row.label for rows in parts.values() for row in rows)
         check_single(settings.source, columns.label, list(labels))
-    return LabelledTable(columns, rows, left_out, [*key_notes, *text_notes, *query_notes])
+    by_split = {split: gathered(rows) for split, rows in parts.items()}
+    return LabelledTable(columns, by_split, left_out, [*key_notes, *text_notes, *query_notes])
 
 
 def with_text(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Rows:
@@ -219,10 +222,12 @@ def find_column(rows: Rows, name: str | None, guesses: Sequence[str]) -> str | N
 
 
 def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
-    """Return what makes tokens of a text, where no data set has a way of its own."""
-    if settings.raw:
-        return shared(lambda text: pieces(text, settings.tokenizer))
-    return shared(TOKENIZERS[settings.tokenizer])
+    """Return what makes tokens of a text, where no data set has a way of its own.
+
+    Texts that repeat one of the last MANY get the same list, which nobody may change.
+    """
+    tokenize = partial(pieces, tokenizer=settings.tokenizer) if settings.raw else None
+    return lru_cache(MANY)(tokenize or TOKENIZERS[settings.tokenizer])
 
 
 # --- names of texts ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.embedded import EMBEDDED, STORIES
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.labels import MAYBE_NO_VALUE, NO_VALUE, unlabelled
-from heedmap.data.rows import LabelledTexts
+from heedmap.data.rows import LabelledTexts, Row, chosen
 from heedmap.data.selection import read_labelled
 from heedmap.data.sources import is_of_bags
 from heedmap.data.streams import reading
@@ -145,13 +145,14 @@ def _without_missing(texts: LabelledTexts, classes: Sequence[str], amounts: bool
         and labels["test"] == {"-1"}
     ):
         missing.add("-1")
-    left_out, parts = Counter(texts.left_out), {}
+    left_out = Counter(texts.left_out)
+    parts: dict[str, Sequence[Row]] = {}
     for name, rows in texts.parts.items():
         counts = Counter(row.label for row in rows if row.label in missing)
         for label, count in sorted(counts.items()):
             reason = f"label missing ({label})"
             left_out[reason if name == "all" else f"{name}: {reason}"] += count
-        if labelled := [row for row in rows if row.label not in missing]:
+        if labelled := chosen(rows, lambda row: row.label not in missing):
             parts[name] = labelled
     return replace(texts, parts=parts, left_out=left_out)
 

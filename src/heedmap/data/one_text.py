@@ -9,7 +9,8 @@ from heedmap.data.corpus import Split
 from heedmap.data.embedded import STORIES
 from heedmap.data.labelled_rows import tokenizer_of, written_text
 from heedmap.data.pair_sides import audited_sides
-from heedmap.data.rows import ColumnSpec, Row, within_limits
+from heedmap.data.rows import ColumnSpec, Row
+from heedmap.data.splits import within_limits
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 

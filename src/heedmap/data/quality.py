@@ -7,7 +7,8 @@ words are refused.
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from heedmap.data.labels import (
     ordered,
 )
 from heedmap.data.markup import markup_in, markup_note
-from heedmap.data.rows import Parts, Row, text_key
+from heedmap.data.rows import Parts, Row
+from heedmap.data.splits import text_key
 from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import without_markup
 from heedmap.errors import InputError
@@ -65,13 +67,12 @@ def notes(
     Raises:
         InputError: texts without spaces between their words, more than MOST_WITHOUT_SPACES of them.
     """
-    rows = [row for part in parts.values() for row in part]
-    labels = Counter(row.label for row in [*rows, *strangers] if row.label)
+    rows = chain.from_iterable([*parts.values(), strangers])
+    labels = Counter(row.label for row in rows if row.label)
+    count = sum(map(len, parts.values()))
     # The names of a bag's items or a picture's patches are no texts.
     of_words = (settings.nouns or TEXTS).item == TEXTS.item
-    texts = {
-        name: [_text(row, settings) for row in part] for name, part in parts.items() if of_words
-    }
+    texts = {name: _Texts(part, settings) for name, part in parts.items() if of_words}
     remarks = [_without_spaces(texts, settings), _alike(labels, number), _equal(labels, number)]
     remarks += [
         _missing_labels(labels),
@@ -83,21 +84,29 @@ def notes(
     ]
     if not labels:
         pass  # no classes, so that none is small
-    elif len(rows) > LABELLED:
+    elif count > LABELLED:
         met = set(number.values())
         unmet = [name for i, name in enumerate(classes) if i not in met]
         remarks += _small_classes(parts, unmet)
-    elif settings.dataset is None and 2 * len(labels) > len(rows) > FEW:
+    elif settings.dataset is None and 2 * len(labels) > count > FEW:
         remarks.append(
-            f"{len(labels)} different labels in {len(rows)} rows ({_some(labels)}): is this the label column?"
+            f"{len(labels)} different labels in {count} rows ({_some(labels)}): is this the label column?"
         )
     return [note for note in (*remarks, *_repeated(parts)) if note]
 
 
-def _text(row: Row, settings: DataSettings) -> str:
-    if row.written is not None:
-        return row.written
-    return ("" if settings.raw else " ").join(row.tokens)
+class _Texts:
+    """The texts of a split as they were written, one after another: many rows are packed."""
+
+    def __init__(self, rows: Sequence[Row], settings: DataSettings) -> None:
+        self._rows, self._between = rows, "" if settings.raw else " "
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        for row in self._rows:
+            yield self._between.join(row.tokens) if row.written is None else row.written
 
 
 def _some(counts: Mapping[str, int] | Sequence[str]) -> str:
@@ -219,7 +228,7 @@ def _small_classes(parts: Parts, unmet: Sequence[str]) -> list[str]:
 # --- texts ------------------------------------------------------------------------------------------------
 
 
-def _missing_texts(texts: Mapping[str, Sequence[str]]) -> str | None:
+def _missing_texts(texts: Mapping[str, _Texts]) -> str | None:
     missing = {
         name: [text.strip() for text in part if _is_missing(text)] for name, part in texts.items()
     }
@@ -232,7 +241,7 @@ def _missing_texts(texts: Mapping[str, Sequence[str]]) -> str | None:
     )
 
 
-def _nulls(texts: Mapping[str, Sequence[str]]) -> str | None:
+def _nulls(texts: Mapping[str, _Texts]) -> str | None:
     total = sum(map(len, texts.values()))
     if not (texts_with_nul := [text for part in texts.values() for text in part if "\0" in text]):
         return None
@@ -242,7 +251,7 @@ def _nulls(texts: Mapping[str, Sequence[str]]) -> str | None:
     )
 
 
-def _markup(texts: Mapping[str, Sequence[str]], settings: DataSettings) -> str | None:
+def _markup(texts: Mapping[str, _Texts], settings: DataSettings) -> str | None:
     # The rules of a data set may drop tags.
     if settings.dataset is not None or settings.markup == "text":
         return None
@@ -256,7 +265,7 @@ def _markup(texts: Mapping[str, Sequence[str]], settings: DataSettings) -> str |
     return markup_note(len(examples), sum(map(len, texts.values())), examples) if examples else None
 
 
-def _without_spaces(texts: Mapping[str, Sequence[str]], settings: DataSettings) -> str | None:
+def _without_spaces(texts: Mapping[str, _Texts], settings: DataSettings) -> str | None:
     characters = spaces = count = 0
     for text in (text for part in texts.values() for text in part if not text.isascii()):
         if _UNSPACED.search(text) is None:

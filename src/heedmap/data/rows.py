@@ -1,23 +1,20 @@
-"""Labelled texts on their way into a corpus: limits of length, splits and samples."""
+"""Labelled texts on their way into a corpus. Many of them are packed, and unpacked as they are read."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.compact import MANY, CompactStrings, CompactTokens
 from heedmap.data.item_vectors import ItemVectors
-from heedmap.data.texts import text_hashes
-from heedmap.data.tokens import cut
 from heedmap.nouns import BAGS, Nouns
-from heedmap.settings import DataSettings
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
 LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
 AMOUNT_COLUMNS = (*LABEL_COLUMNS, "score", "rating", "similarity")
-# One file without splits: a fifth of each class is the test split, 15 % of the rest the dev split.
-TEST_SHARE, DEV_SHARE = 0.20, 0.15
+BLOCK = 8192  # rows that are packed together
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,88 @@ class Row:
     amount: float | None = None
 
 
-Parts = dict[str, list[Row]]
+_EXTRAS = ("rationale", "query", "candidates", "target", "choices", "amount")
+
+
+class _Block(Sequence[Row]):
+    """Rows without anything but a key, tokens, a label and the text as it was written."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._keys = CompactStrings(row.key for row in rows)
+        self._tokens = CompactTokens(row.tokens for row in rows)
+        self._labels = [row.label for row in rows]
+        written = [row.written for row in rows if row.written is not None]
+        self._written = CompactStrings(written) if written else None
+
+    @staticmethod
+    def holds(rows: Sequence[Row]) -> bool:
+        """Return whether nothing of some rows would be lost."""
+        is_plain = all(getattr(row, name) is None for row in rows for name in _EXTRAS)
+        return is_plain and len({row.written is None for row in rows}) == 1
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        written = None if self._written is None else self._written[index]
+        return Row(self._keys[index], self._tokens[index], self._labels[index], written=written)
+
+
+class PackedRows(Sequence[Row]):
+    """Rows in blocks, of which those that can be are packed; a row is made each time that it is read."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._blocks: list[Sequence[Row]] = []
+        self._last: list[Row] = []
+        for row in rows:
+            self.append(row)
+
+    def append(self, row: Row) -> None:
+        """Add a row at the end."""
+        self._last.append(row)
+        if len(self._last) == BLOCK:
+            block = self._last
+            self._blocks.append(_Block(block) if _Block.holds(block) else block)
+            self._last = []
+
+    def __len__(self) -> int:
+        return BLOCK * len(self._blocks) + len(self._last)
+
+    def __iter__(self) -> Iterator[Row]:
+        for block in (*self._blocks, self._last):
+            yield from block
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        if isinstance(index, slice):
+            return gathered(self[i] for i in range(len(self))[index])
+        block, place = divmod(range(len(self))[index], BLOCK)
+        return (self._blocks[block] if block < len(self._blocks) else self._last)[place]
+
+
+def gathered(rows: Iterable[Row]) -> Sequence[Row]:
+    """Return rows as a list, or packed if there are MANY."""
+    packed = rows if isinstance(rows, PackedRows) else PackedRows(rows)
+    return packed if len(packed) >= MANY else list(packed)
+
+
+def chosen(rows: Sequence[Row], is_chosen: Callable[[Row], bool]) -> Sequence[Row]:
+    """Return the rows that are chosen; the same object if all are."""
+    if all(map(is_chosen, rows)):
+        return rows
+    return gathered(row for row in rows if is_chosen(row))
+
+
+Parts = Mapping[str, Sequence[Row]]
 """Rows by split; those of a source without splits are `all`."""
 
 
@@ -78,101 +156,3 @@ class ColumnSpec:
     tokenize: Callable[[str], list[str]] | None = None
     clean: Callable[[str], str] | None = None
     role: str = "text"
-
-
-def within_limits(rows: Sequence[Row], settings: DataSettings) -> tuple[list[Row], Counter[str]]:
-    """Leave out empty and short texts and cut long ones; return the others, and counts by reason."""
-    left_out: Counter[str] = Counter()
-    fitting = []
-    for row in rows:
-        if not row.tokens:
-            left_out["empty text"] += 1
-        elif row.query is not None and not row.query:
-            left_out["empty query"] += 1
-        elif len(row.tokens) < settings.min_tokens:
-            left_out[f"fewer than {settings.min_tokens} tokens"] += 1
-        elif len(row.tokens) > settings.max_tokens:
-            left_out[f"cut to {settings.max_tokens} tokens (kept)"] += 1
-            fitting.append(_cut(row, settings))
-        else:
-            fitting.append(row)
-    return fitting, left_out
-
-
-def _cut(row: Row, settings: DataSettings) -> Row:
-    length, written = settings.max_tokens, row.written
-    if written is not None and settings.dataset is None:  # a data set has its own tokens
-        written = cut(written, settings.tokenizer, length)
-    rationale = None if row.rationale is None else row.rationale[:length]
-    return replace(row, tokens=row.tokens[:length], rationale=rationale, written=written)
-
-
-def parts_within_limits(parts: Parts, settings: DataSettings) -> tuple[Parts, Counter[str]]:
-    """Apply `within_limits` to each split."""
-    left_out: Counter[str] = Counter()
-    fitting: Parts = {}
-    for name, rows in parts.items():
-        fitting[name], counts = within_limits(rows, settings)
-        left_out.update(counts)
-    return fitting, left_out
-
-
-def fill_splits(
-    parts: Parts,
-    settings: DataSettings,
-    *,
-    test_share: float = TEST_SHARE,
-    dev_share: float = DEV_SHARE,
-) -> Parts:
-    """Return train, dev and test: draw those that are missing from the training rows, dev from what is left."""
-    train = [*parts.get("all", []), *parts.get("train", [])]
-    rng = np.random.default_rng([settings.seed, 0x5B117])
-    test = parts.get("test")
-    if test is None:
-        test, train = _draw(train, test_share, rng)
-    dev = parts.get("dev")
-    if dev is None:
-        dev, train = _draw(train, dev_share, rng)
-    return {"train": train, "dev": dev, "test": test}
-
-
-def _draw(rows: list[Row], share: float, rng: np.random.Generator) -> tuple[list[Row], list[Row]]:
-    """Draw a share of every class, rounded to whole rows; return it and the rest, both in file order."""
-    sample: set[int] = set()
-    members: dict[str, list[int]] = {}
-    for i, row in enumerate(rows):
-        members.setdefault(row.label, []).append(i)
-    for _, indices in sorted(members.items()):
-        sample.update(rng.permutation(indices)[: round(share * len(indices))].tolist())
-    return (
-        [row for i, row in enumerate(rows) if i in sample],
-        [row for i, row in enumerate(rows) if i not in sample],
-    )
-
-
-def sampled(rows: list[Row], part: str, settings: DataSettings) -> tuple[list[Row], dict[str, int]]:
-    """Draw the sample of a split that the settings ask for, in file order; count the rest."""
-    count = settings.train_texts if part == "train" else settings.test_texts
-    if count is None or count >= len(rows):
-        return rows, {}
-    rng = np.random.default_rng([settings.seed, *part.encode()])
-    sample = [rows[i] for i in np.sort(rng.permutation(len(rows))[:count])]
-    return sample, {f"{part}: not drawn into the sample": len(rows) - count}
-
-
-def text_key(row: Row) -> str:
-    """Return what is the same of two texts that are the same: their tokens, their queries', and what is asked.
-
-    White space at the end of a text makes no difference.
-    """
-    asked = [] if row.target is None else [str(row.target), *(row.choices or ())]
-    return "\x1e".join(["\x1f".join(row.tokens).rstrip(), *(row.query or ()), *asked])
-
-
-def also_in(test: Sequence[Row], other_splits: Parts) -> dict[str, int]:
-    """Count the test texts, with their query, that occur in each of the other splits too."""
-    texts = text_hashes(map(text_key, test))
-    return {
-        name: int(np.isin(texts, text_hashes(map(text_key, rows))).sum())
-        for name, rows in other_splits.items()
-    }

@@ -13,8 +13,9 @@ from heedmap.data.embedded import EMBEDDED
 from heedmap.data.in_memory import InMemory
 from heedmap.data.labels import ordered
 from heedmap.data.readers import dialect_of, refuse_columns
-from heedmap.data.rows import LabelledTexts, Parts, Row, fill_splits
+from heedmap.data.rows import LabelledTexts, PackedRows, Parts, Row, gathered
 from heedmap.data.sources import labelled_texts, read_texts
+from heedmap.data.splits import fill_splits
 from heedmap.errors import InputError
 from heedmap.settings import DataSettings
 
@@ -94,13 +95,13 @@ def classes_of(settings: DataSettings, train: Sequence[Row]) -> list[str]:
     return list(spec.classes)
 
 
-def _test_sample(rows: list[Row], selection: Selection) -> list[Row]:
+def _test_sample(rows: Sequence[Row], selection: Selection) -> Sequence[Row]:
     if selection.test_shortest is not None:
         return sorted(rows, key=lambda row: len(row.tokens))[: selection.test_shortest]
     if selection.test_share is not None:
         rng = np.random.default_rng(1378)  # the code's number; the order of its rows is not known
         sample = rng.permutation(len(rows))[: round(selection.test_share * len(rows))]
-        return [rows[i] for i in np.sort(sample)]
+        return gathered(rows[i] for i in np.sort(sample).tolist())
     return rows
 
 
@@ -123,9 +124,9 @@ def _labelled(parts: Parts, spec: DatasetSpec) -> tuple[Parts, Counter[str]]:
         if row.label not in spec.labels
     )
     labelled = {
-        part: [
+        part: gathered(
             replace(row, label=spec.labels[row.label]) for row in rows if row.label in spec.labels
-        ]
+        )
         for part, rows in parts.items()
     }
     return labelled, left_out
@@ -134,14 +135,14 @@ def _labelled(parts: Parts, spec: DatasetSpec) -> tuple[Parts, Counter[str]]:
 def _filtered(parts: Parts, selection: Selection) -> tuple[Parts, Counter[str]]:
     """Leave out and count the texts of each split that are too short or too long for the selection."""
     left_out: Counter[str] = Counter()
-    filtered: Parts = {}
+    filtered: dict[str, PackedRows] = {}
     for part, rows in parts.items():
         sizes = [len(row.tokens) for row in rows if row.tokens]
         low, high = selection.longer_than, selection.shorter_than
         if selection.without_extremes and sizes:
             low = min(sizes) if low is None else low
             high = max(sizes) if high is None else high
-        filtered[part] = []
+        filtered[part] = PackedRows()
         for row in rows:
             size = len(row.tokens)
             if size and low is not None and size <= low:
@@ -150,4 +151,4 @@ def _filtered(parts: Parts, selection: Selection) -> tuple[Parts, Counter[str]]:
                 left_out[f"{part}: not fewer than {high} tokens"] += 1
             else:
                 filtered[part].append(row)
-    return filtered, left_out
+    return {part: gathered(rows) for part, rows in filtered.items()}, left_out

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 
 from heedmap.data import readers as files
@@ -26,7 +27,7 @@ from heedmap.data.labelled_rows import (
 )
 from heedmap.data.labels import check_labels
 from heedmap.data.pictures import holds_pictures
-from heedmap.data.rows import AMOUNT_COLUMNS, ColumnSpec, LabelledTexts, Parts
+from heedmap.data.rows import AMOUNT_COLUMNS, ColumnSpec, LabelledTexts, Parts, Row, gathered
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
@@ -101,7 +102,7 @@ def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> 
     by_split, left_out, notes = tables.by_split, Counter(tables.left_out), [*tables.notes]
     if settings.asks is not None:
         return _asked_texts(tables, settings)
-    parts: Parts = {}
+    parts: dict[str, Sequence[Row]] = {}
     columns: dict[str, Columns] = {}
     if not settings.labels_read:
         spec = replace(spec, label=())
@@ -128,8 +129,7 @@ def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> 
         left_out.update(table.left_out)
         table_notes = [*rows.notes_on(settings.text), *table.notes]
         notes += table_notes if name == "all" else [f"{name}: {note}" for note in table_notes]
-        for part, row in table.rows:
-            parts.setdefault(part, []).append(row)
+        _add(parts, table.parts)
     column_names: dict[str, str] = {}
     if len({*columns.values()}) == 1:
         column_names = next(iter(columns.values())).named()
@@ -142,15 +142,20 @@ def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> 
 
 def _asked_texts(tables: Tables, settings: DataSettings) -> LabelledTexts:
     """Read the rows of each table as texts that each ask about a word."""
-    parts: Parts = {}
+    parts: dict[str, Sequence[Row]] = {}
     left_out, notes = Counter(tables.left_out), [*tables.notes]
     for name, rows in tables.by_split.items():
         table = asked_rows(rows, name, settings)
         left_out.update(table.left_out)
         notes += [*rows.notes_on(settings.text), *table.notes]
-        for part, row in table.rows:
-            parts.setdefault(part, []).append(row)
+        _add(parts, table.parts)
     return LabelledTexts(parts, left_out, notes)
+
+
+def _add(parts: dict[str, Sequence[Row]], further: Parts) -> None:
+    """Put the rows of a table behind those of the same splits in earlier tables."""
+    for name, rows in further.items():
+        parts[name] = gathered(chain(parts[name], rows)) if name in parts else rows
 
 
 def _check_labels(settings: DataSettings, parts: Parts) -> None:

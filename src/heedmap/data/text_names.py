@@ -14,8 +14,9 @@ def places(rows: Rows) -> list[str]:
 
     Of several files, each is named by its path below the folder that holds them all.
     """
-    parts = [rows.place_of(i).rpartition(", ") for i in range(len(rows))]
+    parts = (rows.place_of(i).rpartition(", ") for i in range(len(rows)))
     files = {file for file, _, _ in parts}
+    parts = (rows.place_of(i).rpartition(", ") for i in range(len(rows)))
     if len(files) <= 1:
         return [place for _, _, place in parts]
     home = os.path.commonpath([Path(file).parent for file in files])

@@ -103,19 +103,6 @@ TOKENIZERS: dict[str, Callable[[str], list[str]]] = {
 }
 
 
-def shared(tokenize: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Return a tokenizer that reads each text once: equal texts get the same list, which nobody may change."""
-    by_text: dict[str, list[str]] = {}
-
-    def tokens(text: str) -> list[str]:
-        result = by_text.get(text)
-        if result is None:
-            result = by_text[text] = tokenize(text)
-        return result
-
-    return tokens
-
-
 def pieces(text: str, tokenizer: str) -> list[str]:
     """Split into the same tokens with their case and the white space before them; joined they are the text.
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.item_vectors import ItemVectors, held_bag
-from heedmap.data.rows import LabelledTexts, Parts, Row
+from heedmap.data.rows import LabelledTexts, Row
 
 SEED = 4
 BAGS = {"train": 800, "dev": 160, "test": 200}
@@ -69,7 +69,7 @@ def toy_bags(name: str) -> LabelledTexts:
         for key, digits in part
     }
     store = ItemVectors(bags, DIGITS, in_memory=False)
-    parts: Parts = {}
+    parts: dict[str, list[Row]] = {}
     for split, part in drawn.items():
         parts[split] = []
         for key, digits in part:

@@ -33,7 +33,7 @@ def read(folder: Path, tokenize: Callable[[str], list[str]]) -> tuple[Parts, dic
     Raises:
         InputError: a file that cannot be read, or a line that is no tree, with its number.
     """
-    parts: Parts = {}
+    parts: dict[str, list[Row]] = {}
     left_out: dict[str, int] = {}
     for split, name in FILES.items():
         if not (folder / name).is_file():

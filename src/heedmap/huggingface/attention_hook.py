@@ -2,7 +2,8 @@
 
 It never computes attention itself. It calls the model file's own eager function, and lets a visitor read
 or replace its inputs and outputs. A hand-written softmax(QKᵀ) would be wrong for every model that adds
-something to it (position biases, sinks, soft caps).
+something to it (position biases, sinks, soft caps). Where nobody reads weights, transformers' fused function
+may serve instead (`fusing`).
 """
 
 import sys
@@ -16,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask
 
 from heedmap.errors import InputError
@@ -131,6 +133,37 @@ def visiting(model: nn.Module, visitor: Visitor) -> Iterator[list[str]]:
         hook.remove()
 
 
+# Of the context, as the visit is.
+_is_fusing: ContextVar[bool] = ContextVar("heedmap_fusing", default=False)
+# What a fused call takes, or the mask says already. What else a layer gives its function (a soft cap, sinks)
+# would be lost in one.
+_FUSED_OPTIONS = {
+    *("scaling", "dropout", "is_causal", "position_bias"),
+    *("position_ids", "sliding_window", "use_cache"),
+}
+
+
+@contextmanager
+def fusing() -> Iterator[None]:
+    """Let fused kernels (scaled_dot_product_attention) attend within the block, where no gradient is wanted.
+
+    They never form the weights: an eager call then returns None in their place. Layers that give their
+    function more than a mask, a scale and a bias are called eagerly, as without the block. Whether a model's
+    answers stay the same has to be tried on it (`TransformerClassifier`).
+    """
+    token = _is_fusing.set(True)
+    try:
+        yield
+    finally:
+        _is_fusing.reset(token)
+
+
+def _fused(options: dict[str, Any]) -> bool:
+    """Return whether a call with these options is to be fused."""
+    given = {name for name, value in options.items() if value is not None and value is not False}
+    return _is_fusing.get() and not torch.is_grad_enabled() and given <= _FUSED_OPTIONS
+
+
 def attend(
     module: nn.Module,
     query: Tensor,
@@ -153,6 +186,12 @@ def attend(
     ) -> Output:
         options = kwargs if dropout == dropping else {**kwargs, "dropout": dropout}
         mask = attention_mask if allowed is None else _within(allowed, attention_mask, query.dtype)
+        if _fused(options):
+            # The mask says it all, as for an eager function: a layer without one is not causal either.
+            fused: Output = sdpa_attention_forward(
+                module, query, key, value, mask, **{**options, "is_causal": False}
+            )
+            return fused
         result: Output = eager_function(module, query, key, value, mask, **options)
         return result
 

@@ -238,7 +238,7 @@ class _BlockRecorder(Visitor):
             self.final_weights, self.value = weights, call.value
 
     def attend(self, call: Call, eager: Callable[..., Output]) -> Output:
-        output, weights = super().attend(call, eager)
+        output, weights = eager() if self.stop else super().attend(call, eager)
         if self.first_call <= call.index < self.first_call + 3 and (
             self.stop or call.index != self.call
         ):

@@ -16,6 +16,7 @@ from heedmap.data.batches import Batch
 from heedmap.data.texts import Asked, Pair, Text, TwoTexts, joined, with_tokens
 from heedmap.errors import InputError
 from heedmap.huggingface import inputs
+from heedmap.huggingface.attention_hook import fusing
 from heedmap.huggingface.attention_layout import find_layout
 from heedmap.huggingface.embedding import embedded_as, look_up
 from heedmap.huggingface.inputs import SubwordBatch
@@ -38,6 +39,7 @@ from heedmap.models.trace import READS, Trace
 from heedmap.nouns import Nouns
 from heedmap.settings import TransformerSettings
 
+ROUNDINGS = 64  # by which sums in another order differ: a 12-layer BERT's by 17
 ROWS = ("row", "gradient", "effective")  # views of the read row; the others use all rows
 SAMPLE_WORDS: tuple[Text, ...] = (
     ["The", " acting", " is", " wonderful", ",", " but", " the", " unbelievable", " plot", " is", " not."],
@@ -109,6 +111,7 @@ class TransformerClassifier:
         reads = self.read_rows if self.one_row else None
         self.rerun = Rerun(self.adapter, self.layout.names, self.calls[self.layer], reads, sample)
         self.quick = self._quick(sample)
+        self.fuses = self._fuses(sample)
         self._maps = Maps(self.adapter, tokenizer, self.layout, self._projections())
         self.missing = self._maps.missing()
         if settings.view in self.missing:
@@ -221,9 +224,14 @@ class TransformerClassifier:
     @torch.inference_mode()
     def logits(self, batch: Batch) -> Float[Tensor, "B C"]:
         """Return the predictions alone."""
-        inputs = self.inputs(batch)
-        logits = self.quick.fast_logits(inputs) if self.quick else self.model(**inputs).logits
-        return logits.float()
+        with fusing() if self.fuses else nullcontext():
+            return self._own_logits(self.inputs(batch)).float()
+
+    def _own_logits(self, inputs: Inputs) -> Float[Tensor, "B C"]:
+        logits: Tensor = (
+            self.quick.fast_logits(inputs) if self.quick else self.model(**inputs).logits
+        )
+        return logits
 
     def continued(
         self, texts: Sequence[Text], changed: Sequence[Sequence[Text]]
@@ -238,9 +246,10 @@ class TransformerClassifier:
         ids = inputs.token_ids(self.tokenizer, texts)
         changed_ids = [inputs.token_ids(self.tokenizer, of_text) for of_text in changed]
         readable = [i for i in range(len(texts)) if self._prefixes.reads(ids[i], changed_ids[i])]
-        readings = self._prefixes.logits(
-            [ids[i] for i in readable], [changed_ids[i] for i in readable]
-        )
+        with fusing() if self.fuses else nullcontext():
+            readings = self._prefixes.logits(
+                [ids[i] for i in readable], [changed_ids[i] for i in readable]
+            )
         for i, reading in zip(readable, readings, strict=True):
             logits[i] = reading
         return logits
@@ -386,6 +395,17 @@ class TransformerClassifier:
         with torch.no_grad():
             off = (last_layer_rerun.fast_logits(sample) - self.model(**sample).logits).abs().max()
         return last_layer_rerun if off <= TOLERANCE else None
+
+    @torch.no_grad()
+    def _fuses(self, sample: Inputs) -> bool:
+        """Return whether fused attention gives the model's own logits, up to the rounding of their sums."""
+        if self.adapter.kind != "interface":
+            return False
+        expected = self._own_logits(sample)
+        with fusing():
+            off = (self._own_logits(sample) - expected).abs().max()
+        rounding = ROUNDINGS * torch.finfo(self.precision).eps * expected.abs().max().clamp(min=1)
+        return bool(off <= rounding)
 
     def _projections(self) -> dict[str, torch.nn.Module]:
         """Return output projections by layer; empty if the values are unknown or any is not found."""

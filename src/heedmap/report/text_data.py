@@ -53,7 +53,7 @@ class _Rows(Mapping[str, Any]):
         self.tables, self.row = tables, row
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:
-        return self.tables.rows(name)[self.row]
+        return self.tables.row(name, self.row)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables.names)
@@ -63,7 +63,10 @@ class _Rows(Mapping[str, Any]):
 
 
 class _Tables:
-    """The tables with one row per text, as Python values: each table whole, when it is first needed."""
+    """The tables with one row per text, as Python values: of each table one block of rows at a time.
+
+    All rows of 20,000 texts would take 500 MB.
+    """
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         self.tables = tables
@@ -72,18 +75,19 @@ class _Tables:
             for name, experiment in registered().items()
             if name in tables and experiment.per_text
         ]
-        self._rows: dict[str, list[dict[str, Any]]] = {}
+        self._blocks: dict[str, tuple[int, list[dict[str, Any]]]] = {}
 
     @cached_property
     def names(self) -> list[str]:
         return [experiment.name for experiment in self.experiments]
 
-    def rows(self, name: str) -> list[dict[str, Any]]:
+    def row(self, name: str, row: int) -> Mapping[str, Any]:
         if name not in self.names:
             raise KeyError(name)
-        if name not in self._rows:
-            self._rows[name] = self.tables[name].to_pylist()
-        return self._rows[name]
+        start = row - row % BLOCK
+        if name not in self._blocks or self._blocks[name][0] != start:
+            self._blocks[name] = (start, self.tables[name].slice(start, BLOCK).to_pylist())
+        return self._blocks[name][1][row - start]
 
 
 def pack_texts(
