@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heedmap.data import rows as rows_module
-from heedmap.data.rows import BLOCK, PackedRows, Row, chosen, gathered
+from heedmap.data.rows import BLOCK, PackedRows, Row, chosen, column, gathered
 from heedmap.data.splits import fill_splits, sampled, within_limits
 from heedmap.settings import DataSettings
 
@@ -57,6 +57,8 @@ def test_packed_rows_are_read_as_the_rows_that_they_were(count, kind, few_are_ma
     assert repr(list(packed[1:-1:2])) == repr(rows[1:-1:2])
     with pytest.raises(IndexError):
         packed[count]
+    for name in ("key", "tokens", "label", "written", "query", "rationale"):
+        assert repr([*column(packed, name)]) == repr([getattr(row, name) for row in rows])
 
 
 def test_a_block_needs_less_than_half_of_the_memory_of_its_rows():
@@ -84,8 +86,8 @@ def test_many_rows_are_packed_and_fewer_are_a_list(count, few_are_many):
 
 def test_all_rows_chosen_are_the_same_object(few_are_many):
     rows = PackedRows(plain_row(i) for i in range(9))
-    assert chosen(rows, lambda row: True) is rows
-    assert list(chosen(rows, lambda row: row.label == "good")) == [
+    assert chosen(rows, lambda label: True) is rows
+    assert list(chosen(rows, lambda label: label == "good")) == [
         row for row in rows if row.label == "good"
     ]
 

@@ -106,9 +106,7 @@ def for_outputs(
     if settings.asks == "masks":
         return _named_by_words(texts, outputs)
     texts = _with_names(texts, settings, outputs)
-    parts = {
-        name: chosen(part, lambda row: row.label != OUTSIDE) for name, part in texts.parts.items()
-    }
+    parts = {name: chosen(part, OUTSIDE.__ne__) for name, part in texts.parts.items()}
     total = sum(map(len, texts.parts.values()))
     count = total - sum(map(len, parts.values()))
     if settings.asked == "all" or count in (0, total):

@@ -18,7 +18,7 @@ from heedmap.data.matching import match
 from heedmap.data.pair_sides import audited_sides
 from heedmap.data.quality import notes
 from heedmap.data.readers import SPLITS
-from heedmap.data.rows import LabelledTexts, Parts, Row, chosen, gathered
+from heedmap.data.rows import LabelledTexts, Parts, Row, chosen, column, gathered
 from heedmap.data.selection import classes_of
 from heedmap.data.splits import also_in, fill_splits, parts_within_limits, sampled
 from heedmap.data.text_names import text_name
@@ -42,7 +42,7 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
             f"{settings.source}: expected texts of the train split, got {sizes} alone{_counts(left_out)}; give "
             "texts to train on, or take the splits away: they are drawn where there are none"
         )
-    classes = ordered(row.label for row in splits["train"])
+    classes = ordered(column(splits["train"], "label"))
     splits["train"], rest = sampled(splits["train"], "train", settings)
     left_out.update(rest)
     if not splits["train"]:
@@ -54,8 +54,8 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
     arrays, rows_of = {}, {}
     unseen: list[Row] = []
     for name in SPLITS:
-        rows = chosen(splits[name], lambda row: row.label in number)
-        if strangers := [row for row in splits[name] if row.label not in number]:
+        rows = chosen(splits[name], number.__contains__)
+        if strangers := _strangers(splits[name], number):
             left_out[f"{name}: class never seen in training"] += len(strangers)
             unseen += strangers
         if not rows and splits[name]:
@@ -89,10 +89,17 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
     )
 
 
+def _strangers(rows: Sequence[Row], number: Mapping[str, int]) -> list[Row]:
+    """Return the rows whose label has no number."""
+    if number.keys() >= {*column(rows, "label")}:
+        return []
+    return [row for row in rows if row.label not in number]
+
+
 def _check_several_classes(
     train: Sequence[Row], settings: DataSettings, left_out: Mapping[str, int]
 ) -> None:
-    present = ordered(row.label for row in train)
+    present = ordered(column(train, "label"))
     if len(present) < 2:
         is_sample = settings.train_texts is not None
         raise InputError(
@@ -144,10 +151,10 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
         rows = _with_amounts(rows, settings.source)
     elif not settings.labels_read:
         rows = gathered(replace(row, label="") for row in rows)
-    labels = ordered(row.label for row in rows)
+    labels = ordered(column(rows, "label"))
     number: Mapping[str, int] = {"": UNKNOWN}
     if labels != [""]:
-        further_labels = {row.label for part in further.values() for row in part}
+        further_labels = {label for part in further.values() for label in column(part, "label")}
         matching = match(
             settings.source, labels, outputs, settings.classes, further_labels=further_labels
         )
@@ -170,7 +177,7 @@ def to_audit(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[str
 
 def _with_amounts(rows: Sequence[Row], source: str) -> Sequence[Row]:
     """Return rows whose labels are read as numbers, and are no classes; without labels they stay."""
-    if all(row.label == "" for row in rows):
+    if {*column(rows, "label")} == {""}:
         return rows
     names = [text_name(row.key) for row in rows]
     amounts = amounts_of(source, [row.label for row in rows], names)
@@ -202,18 +209,16 @@ def _split_of(
     vectors: ItemVectors | None,
 ) -> tuple[Split, int, dict[str, int]]:
     """Return rows as a split, how many of their possible answers are none of the classes, and other counts."""
-    masks = [row.rationale for row in rows if row.rationale is not None]
-    queries = [row.query for row in rows if row.query is not None]
-    written = [row.written for row in rows if row.written is not None]
-    targets = [row.target for row in rows if row.target is not None]
-    choices = [row.choices for row in rows if row.choices is not None]
-    amounts = [row.amount for row in rows if row.amount is not None]
-    allowed, unseen_answers = _allowed(rows, number, settings.source)
     strings, lists = (CompactStrings, CompactTokens) if len(rows) >= MANY else (list, list)
+    masks, queries, written, targets, choices, amounts = (
+        [value for value in column(rows, name) if value is not None]
+        for name in ("rationale", "query", "written", "target", "choices", "amount")
+    )
+    allowed, unseen_answers = _allowed(rows, number, settings.source)
     split = Split(
-        strings(row.key for row in rows),
-        lists(row.tokens for row in rows),
-        np.array([number[row.label] for row in rows], dtype=np.int64),
+        strings(column(rows, "key")),
+        lists(column(rows, "tokens")),
+        np.array([number[label] for label in column(rows, "label")], dtype=np.int64),
         masks if len(masks) == len(rows) else None,
         queries if len(queries) == len(rows) else None,
         allowed,
@@ -231,7 +236,7 @@ def _allowed(
     rows: Sequence[Row], number: Mapping[str, int], source: str
 ) -> tuple[NDArray[np.bool_] | None, int]:
     """Return which classes are possible answers of each row, and count those that are no classes."""
-    if all(row.candidates is None for row in rows):
+    if all(candidates is None for candidates in column(rows, "candidates")):
         return None, 0
     allowed, unseen_answers = np.ones((len(rows), len(number)), dtype=bool), 0
     for i, row in enumerate(rows):

@@ -1,11 +1,13 @@
 """Sequences of many texts in less than half the memory that lists of Python's own strings take."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import overload
 
 import numpy as np
 
 MANY = 50_000  # texts of a split from which on they are held so
+AT_ONCE = 8192  # texts whose numbers are read together
 
 
 class CompactTokens(Sequence[list[str]]):
@@ -47,6 +49,14 @@ class CompactTokens(Sequence[list[str]]):
         i = range(len(self))[index]
         return [self._tokens[n] for n in self._numbers[self._ends[i] : self._ends[i + 1]].tolist()]
 
+    def __iter__(self) -> Iterator[list[str]]:
+        tokens = self._tokens
+        for start in range(0, len(self), AT_ONCE):
+            ends = self._ends[start : start + AT_ONCE + 1]
+            numbers = self._numbers[ends[0] : ends[-1]].tolist()
+            for first, end in pairwise((ends - ends[0]).tolist()):
+                yield [tokens[number] for number in numbers[first:end]]
+
 
 class CompactStrings(Sequence[str]):
     """Strings, as the bytes of all of them together."""
@@ -74,3 +84,8 @@ class CompactStrings(Sequence[str]):
         i = range(len(self))[index]
         content = self._bytes[self._ends[i] : self._ends[i + 1]]
         return content.decode("utf-8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), AT_ONCE):
+            for first, end in pairwise(self._ends[start : start + AT_ONCE + 1].tolist()):
+                yield self._bytes[first:end].decode("utf-8", "surrogatepass")

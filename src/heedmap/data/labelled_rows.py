@@ -130,7 +130,7 @@ def labelled_rows(
             raise InputError(f"{table.place_of(number)}: {error}") from error
         parts[split].append(row)
     if columns.label is not None:
-        labels = dict.fromkeys(row.label for rows in parts.values() for row in rows)
+        labels = dict.fromkeys(label for rows in parts.values() for label in rows.column("label"))
         check_single(settings.source, columns.label, list(labels))
     by_split = {split: gathered(rows) for split, rows in parts.items()}
     return LabelledTable(columns, by_split, left_out, [*key_notes, *text_notes, *query_notes])

@@ -14,7 +14,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.embedded import EMBEDDED, STORIES
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.labels import MAYBE_NO_VALUE, NO_VALUE, unlabelled
-from heedmap.data.rows import LabelledTexts, Row, chosen
+from heedmap.data.rows import LabelledTexts, Row, chosen, column
 from heedmap.data.selection import read_labelled
 from heedmap.data.sources import is_of_bags
 from heedmap.data.streams import reading
@@ -128,7 +128,7 @@ def corpus_of(texts: LabelledTexts, settings: DataSettings, outputs: Sequence[st
 
 def _without_missing(texts: LabelledTexts, classes: Sequence[str], amounts: bool) -> LabelledTexts:
     """Leave out and count the rows whose label says that there is none (`unlabelled`)."""
-    labels = {name: {row.label for row in rows} for name, rows in texts.parts.items()}
+    labels = {name: {*column(rows, "label")} for name, rows in texts.parts.items()}
     if set().union(*labels.values()) == {""}:  # the data have no labels at all
         return texts
     missing = unlabelled(set().union(*labels.values()), classes)
@@ -148,11 +148,11 @@ def _without_missing(texts: LabelledTexts, classes: Sequence[str], amounts: bool
     left_out = Counter(texts.left_out)
     parts: dict[str, Sequence[Row]] = {}
     for name, rows in texts.parts.items():
-        counts = Counter(row.label for row in rows if row.label in missing)
+        counts = Counter(label for label in column(rows, "label") if label in missing)
         for label, count in sorted(counts.items()):
             reason = f"label missing ({label})"
             left_out[reason if name == "all" else f"{name}: {reason}"] += count
-        if labelled := chosen(rows, lambda row: row.label not in missing):
+        if labelled := chosen(rows, lambda label: label not in missing):
             parts[name] = labelled
     return replace(texts, parts=parts, left_out=left_out)
 

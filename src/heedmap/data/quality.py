@@ -21,7 +21,7 @@ from heedmap.data.labels import (
     ordered,
 )
 from heedmap.data.markup import markup_in, markup_note
-from heedmap.data.rows import Parts, Row
+from heedmap.data.rows import Parts, Row, column
 from heedmap.data.splits import text_key
 from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import without_markup
@@ -67,8 +67,9 @@ def notes(
     Raises:
         InputError: texts without spaces between their words, more than MOST_WITHOUT_SPACES of them.
     """
-    rows = chain.from_iterable([*parts.values(), strangers])
-    labels = Counter(row.label for row in rows if row.label)
+    of_rows = chain.from_iterable(column(part, "label") for part in parts.values())
+    of_strangers = (row.label for row in strangers)
+    labels = Counter(label for label in chain(of_rows, of_strangers) if label)
     count = sum(map(len, parts.values()))
     # The names of a bag's items or a picture's patches are no texts.
     of_words = (settings.nouns or TEXTS).item == TEXTS.item
@@ -105,8 +106,9 @@ class _Texts:
         return len(self._rows)
 
     def __iter__(self) -> Iterator[str]:
-        for row in self._rows:
-            yield self._between.join(row.tokens) if row.written is None else row.written
+        written = column(self._rows, "written")
+        for text, tokens in zip(written, column(self._rows, "tokens"), strict=True):
+            yield self._between.join(tokens) if text is None else text
 
 
 def _some(counts: Mapping[str, int] | Sequence[str]) -> str:
@@ -211,8 +213,8 @@ def _numbers(labels: Mapping[str, int]) -> str | None:
 
 def _small_classes(parts: Parts, unmet: Sequence[str]) -> list[str]:
     """Name classes of few training texts or no test text; `unmet` are a model's classes that are no text's."""
-    train, test = (Counter(row.label for row in parts.get(name, ())) for name in ("train", "test"))
-    names = ordered(row.label for part in parts.values() for row in part)
+    train, test = (Counter(column(parts.get(name, ()), "label")) for name in ("train", "test"))
+    names = ordered(chain.from_iterable(column(part, "label") for part in parts.values()))
     small = {name: train[name] for name in names if train[name] < FEW} if train else {}
     untested = [*unmet, *(name for name in names if not test[name])]
     total = f"of {len(names) + len(unmet)} classes have"

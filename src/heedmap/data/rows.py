@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from itertools import repeat
+from operator import attrgetter
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +55,11 @@ class _Block(Sequence[Row]):
         written = [row.written for row in rows if row.written is not None]
         self._written = CompactStrings(written) if written else None
 
+    def column(self, name: str) -> Iterable[Any]:
+        columns = {"key": self._keys, "tokens": self._tokens, "label": self._labels}
+        values = self._written if name == "written" else columns.get(name)
+        return repeat(None, len(self)) if values is None else values
+
     @staticmethod
     def holds(rows: Sequence[Row]) -> bool:
         """Return whether nothing of some rows would be lost."""
@@ -72,6 +79,11 @@ class _Block(Sequence[Row]):
         written = None if self._written is None else self._written[index]
         return Row(self._keys[index], self._tokens[index], self._labels[index], written=written)
 
+    def __iter__(self) -> Iterator[Row]:
+        columns = (self.column(name) for name in ("key", "tokens", "label", "written"))
+        for key, tokens, label, written in zip(*columns, strict=True):
+            yield Row(key, tokens, label, None, None, None, written)
+
 
 class PackedRows(Sequence[Row]):
     """Rows in blocks, of which those that can be are packed; a row is made each time that it is read."""
@@ -89,6 +101,14 @@ class PackedRows(Sequence[Row]):
             block = self._last
             self._blocks.append(_Block(block) if _Block.holds(block) else block)
             self._last = []
+
+    def column(self, name: str) -> Iterator[Any]:
+        """Yield what all rows have under a name."""
+        for block in (*self._blocks, self._last):
+            if isinstance(block, _Block):
+                yield from block.column(name)
+            else:
+                yield from map(attrgetter(name), block)
 
     def __len__(self) -> int:
         return BLOCK * len(self._blocks) + len(self._last)
@@ -114,11 +134,17 @@ def gathered(rows: Iterable[Row]) -> Sequence[Row]:
     return packed if len(packed) >= MANY else list(packed)
 
 
-def chosen(rows: Sequence[Row], is_chosen: Callable[[Row], bool]) -> Sequence[Row]:
-    """Return the rows that are chosen; the same object if all are."""
-    if all(map(is_chosen, rows)):
+def column(rows: Sequence[Row], name: str) -> Iterator[Any]:
+    """Yield what rows have under a name; of packed ones nothing else is unpacked."""
+    return rows.column(name) if isinstance(rows, PackedRows) else map(attrgetter(name), rows)
+
+
+def chosen(rows: Sequence[Row], is_chosen: Callable[[str], bool]) -> Sequence[Row]:
+    """Return the rows whose labels are chosen; the same object if all are."""
+    labels = {*column(rows, "label")}
+    if all(map(is_chosen, labels)):
         return rows
-    return gathered(row for row in rows if is_chosen(row))
+    return gathered(row for row in rows if is_chosen(row.label))
 
 
 Parts = Mapping[str, Sequence[Row]]

@@ -27,7 +27,15 @@ from heedmap.data.labelled_rows import (
 )
 from heedmap.data.labels import check_labels
 from heedmap.data.pictures import holds_pictures
-from heedmap.data.rows import AMOUNT_COLUMNS, ColumnSpec, LabelledTexts, Parts, Row, gathered
+from heedmap.data.rows import (
+    AMOUNT_COLUMNS,
+    ColumnSpec,
+    LabelledTexts,
+    Parts,
+    Row,
+    column,
+    gathered,
+)
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings import DataSettings
@@ -161,7 +169,9 @@ def _add(parts: dict[str, Sequence[Row]], further: Parts) -> None:
 def _check_labels(settings: DataSettings, parts: Parts) -> None:
     if settings.amounts:  # as many as there are rows
         return
-    check_labels(settings.source, [row.label for rows in parts.values() for row in rows])
+    check_labels(
+        settings.source, [label for rows in parts.values() for label in column(rows, "label")]
+    )
 
 
 def _have_labels(tables: Mapping[str, Rows], settings: DataSettings, spec: ColumnSpec) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from heedmap.data.corpus import KEPT
-from heedmap.data.rows import Parts, Row, gathered
+from heedmap.data.rows import Parts, Row, column, gathered
 from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import cut
 from heedmap.settings import DataSettings
@@ -90,8 +90,8 @@ def _draw(
     """Draw a share of every class, rounded to whole rows; return it and the rest, both in file order."""
     sample: set[int] = set()
     members: dict[str, list[int]] = {}
-    for i, row in enumerate(rows):
-        members.setdefault(row.label, []).append(i)
+    for i, label in enumerate(column(rows, "label")):
+        members.setdefault(label, []).append(i)
     for _, indices in sorted(members.items()):
         sample.update(rng.permutation(indices)[: round(share * len(indices))].tolist())
     return (
