@@ -10,8 +10,9 @@
 # needs node. make check-page: its types, lint and tests, and whether the bundles in the package are what page/ makes.
 # make test-browser: the report in a real Chromium, where there is one (CHROMIUM names it): 3 minutes on two cores.
 # make calibration CORPORA='sst news20': the rates that come with heedmap, and docs/calibration.md; two hours on two
-# cores. CORPORA: folders of data sets that are planted on beside drawn texts. make calibration-kinds: the rates of bags
-# alone, which chose no threshold: all other numbers stay; half an hour on two cores.
+# cores. CORPORA: folders of data sets that are planted on beside drawn texts. make calibration-kinds: the rates of bags,
+# of pictures and of transformers of pairs alone, which chose no threshold: all other numbers stay; 40 minutes on two
+# cores. KINDS: only these, such as KINDS=pictures.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
@@ -79,7 +80,7 @@ $(VENV)/.dev: $(VENV)/.run
 	touch $@
 
 calibration-kinds: $(VENV)/.run
-	$(BIN)/python scripts/calibrate_kinds.py runs/calibration-kinds
+	$(BIN)/python scripts/calibrate_kinds.py runs/calibration-kinds $(KINDS)
 
 clean:
 	rm -rf $(VENV) page/node_modules build dist .mypy_cache .ruff_cache .pytest_cache

@@ -247,6 +247,20 @@ def test_rates_of_bags_say_that_they_are_of_bags_and_not_of_the_texts_of_the_cal
 
 
 @pytest.mark.parametrize(
+    ("planted", "on"),
+    [
+        ("pictures", "drawn patterns and digits"),
+        ("transformer of pairs", "pairs of synthetic texts"),
+    ],
+)
+def test_rates_of_pictures_and_of_transformers_of_pairs_are_their_own(planted, on):
+    told = told_of(packaged_rates(), planted, "yes")
+    assert told.startswith(f"it was tried on models of this kind ({planted}, {on})")
+    of_kind = packaged_rates().kinds[planted]
+    assert f"On {of_kind.of('wrong').n} wrong maps" in told
+
+
+@pytest.mark.parametrize(
     ("model", "expected"),
     [
         ({"encoder": "mlp", "score": "gated"}, "bags"),
@@ -264,7 +278,7 @@ def test_rates_of_bags_are_those_of_one_map_over_items_that_are_read_by_themselv
 
 @pytest.mark.parametrize(
     "unplanted",
-    ["transformer of pairs", "transformer of several labels", "module for bags", "arrays",
+    ["transformer of several labels", "module for bags", "arrays",
      "bags, items in context", "bags, a map for each class"],
 )  # fmt: skip
 def test_a_kind_that_was_not_planted_borrows_no_rates_of_another(unplanted):

@@ -10,13 +10,15 @@ from conftest import contents
 from made_rates import rates
 from wording import refused, warned
 
-from heedmap.calibration import bags
+from heedmap.calibration import bags, pair_transformers, pictures
 from heedmap.calibration.calibrate import PAGE, calibrate, calibrate_kinds
 from heedmap.calibration.choice import known
 from heedmap.calibration.families import FIRST_SEED, draw, families, plants
 from heedmap.calibration.measure import OTHER_MAPS, Measured, measure, read_measured
 from heedmap.calibration.page import families_text, with_later_kinds_on
 from heedmap.calibration.planted_bags import BY_HAND
+from heedmap.calibration.planted_pair_transformers import BY_HAND as PAIRS_BY_HAND
+from heedmap.calibration.plants import PICTURES_BY_HAND
 from heedmap.experiments.methods.rereading import WHAT
 from heedmap.experiments.rates import ALL, FILE, RULES, read_rates
 from heedmap.experiments.rule import Thresholds, answer
@@ -173,40 +175,70 @@ def test_a_stopped_calibration_goes_on_and_a_finished_one_is_made_of_the_same_by
 
 
 BAGS = ("bags, uniform weights", "bags, deciding items attended, saturated")
+PICTURES = ("pictures, evidence everywhere, equal", "pictures, weights by value")
+PAIRS = ("pair transformer, uniform weights",)
+OF_LATER = {
+    "bags": (bags, BY_HAND, BAGS),
+    "pictures": (pictures, PICTURES_BY_HAND, PICTURES),
+    "transformer of pairs": (pair_transformers, PAIRS_BY_HAND, PAIRS),
+}
 
 
 @pytest.fixture
-def few_bags(monkeypatch):
-    """Two families of bags, of models that are set by hand."""
-    few = tuple(
-        replace(family, makers={BY_HAND: family.makers[BY_HAND]})
-        for family in bags.FAMILIES
-        if family.name in BAGS
-    )
-    monkeypatch.setattr("heedmap.calibration.bags.FAMILIES", few)
+def few_families(monkeypatch):
+    """Some families of each kind that chose no threshold, of models that are set by hand."""
+    for module, encoder, names in OF_LATER.values():
+        few = tuple(
+            replace(family, makers={encoder: family.makers[encoder]})
+            for family in module.FAMILIES
+            if family.name in names
+        )
+        monkeypatch.setattr(module, "FAMILIES", few)
 
 
-@pytest.mark.usefixtures("few_bags")
-def test_bags_are_measured_alone_and_change_no_other_number(finished, tmp_path):
+@pytest.mark.usefixtures("few_families")
+def test_kinds_are_measured_alone_and_change_no_other_number(finished, tmp_path):
     out, made, _ = finished
     rates, measured = calibrate_kinds(
-        tmp_path, made, kinds=["bags"], seeds=2, workers=1, progress=False
+        tmp_path, made, kinds=[*OF_LATER], seeds=2, workers=1, progress=False
     )
-    assert {kind for kind in rates.kinds if kind not in made.kinds} == {"bags"}
+    assert {kind for kind in rates.kinds if kind not in made.kinds} == {*OF_LATER}
     assert rates.kinds["bags"].of("wrong").rate("no").count == 2
     assert rates.model_copy(update={"kinds": made.kinds}) == made
     before = (out / PAGE).read_text()
     page = with_later_kinds_on(before, rates, measured)
     assert page.startswith(families_text())
-    kept, bags_counted = page.split("## Counted on its own: ")
+    kept, *sections = page.split("## Counted on its own: ")
     assert kept.removeprefix(families_text()).strip() in before
-    assert bags_counted.startswith("bags\n\nOf 4 plants 4 were admitted")
-    assert all(f"| {name} |" in bags_counted for name in BAGS)
+    for section, (kind, (_, _, names)) in zip(sections, OF_LATER.items(), strict=True):
+        assert section.startswith(f"{kind}\n\nOf {2 * len(names)} plants")
+        assert all(f"| {name} |" in section for name in names)
     assert with_later_kinds_on(page, rates, measured) == page
 
 
+@pytest.mark.usefixtures("few_families")
+def test_of_kinds_that_are_not_measured_rates_and_page_stay(finished, tmp_path):
+    out, made, _ = finished
+
+    def add(rates, page, kind, seeds):
+        folder = tmp_path / kind / str(seeds)
+        one = calibrate_kinds(folder, rates, kinds=[kind], seeds=seeds, workers=1, progress=False)
+        return one[0], with_later_kinds_on(page, *one)
+
+    with_bags = add(made, (out / PAGE).read_text(), "bags", 1)
+    assert {*with_bags[0].kinds} == {*made.kinds, "bags"}
+    both = add(*with_bags, "pictures", 1)
+    assert both[0].kinds["bags"] == with_bags[0].kinds["bags"]
+    assert both == add(*add(made, (out / PAGE).read_text(), "pictures", 1), "bags", 1)
+    again = add(*both, "bags", 2)
+    assert again[0].kinds["pictures"] == both[0].kinds["pictures"]
+    assert again[0].kinds["bags"] != both[0].kinds["bags"]
+    of_pictures = both[1].partition("its own: pictures")[2]
+    assert again[1].partition("its own: pictures")[2] == of_pictures
+
+
 @pytest.mark.filterwarnings("ignore:.*too few to choose thresholds")
-@pytest.mark.usefixtures("few_bags")
+@pytest.mark.usefixtures("few_families")
 def test_a_calibration_with_bags_counts_them_on_their_own(tmp_path, finished):
     out, made, _ = finished
     whole = calibrate(tmp_path, families=(*SMALL, *BAGS), seeds=1, workers=1, progress=False)

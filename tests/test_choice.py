@@ -9,6 +9,7 @@ from made_numbers import RIGHT, WRONG, model
 
 from heedmap.calibration.choice import (
     GRID,
+    LATER,
     Known,
     best,
     choose,
@@ -83,26 +84,45 @@ def test_transformers_are_one_kind(encoder):
     assert known("a", "right", model(RIGHT), encoder)[0].kind == "transformer"
 
 
-def bags(truth, numbers):
-    return known(f"bags, {truth}", truth, numbers, "bags by hand", seeds=31)
+ENCODERS = {
+    "bags": "bags by hand",
+    "pictures": "pictures by hand",
+    "transformer of pairs": "pair transformer by hand",
+}
 
 
-def test_bags_have_no_say_in_the_thresholds_and_are_judged_by_them():
+def of_later(kind, truth, numbers):
+    return known(f"{kind}, {truth}", truth, numbers, ENCODERS[kind], seeds=31)
+
+
+def test_there_is_an_encoder_of_every_kind_that_chose_no_threshold():
+    assert tuple(ENCODERS) == LATER
+    for kind, encoder in ENCODERS.items():
+        assert known("a", "right", model(RIGHT), encoder)[0].kind == kind
+
+
+@pytest.mark.parametrize("kind", LATER)
+def test_later_kinds_have_no_say_in_the_thresholds_and_are_judged_by_them(kind):
     # Wrong maps that would make every threshold strict, if these families chose it.
-    later = [*bags("right", model(RIGHT, RIGHT)), *bags("wrong", model(RIGHT, RIGHT))]
+    later = [
+        *of_later(kind, "right", model(RIGHT, RIGHT)),
+        *of_later(kind, "wrong", model(RIGHT, RIGHT)),
+    ]
     without, rates = choose(FAMILIES, "by hand"), choose([*later, *FAMILIES], "by hand")
     assert rates.thresholds == without.thresholds
     assert rates.plants == without.plants == len(FAMILIES)
-    assert {k: of for k, of in rates.kinds.items() if k != "bags"} == without.kinds
-    assert rates.kinds["bags"].of("wrong").rate("yes").count == 31
-    assert rates.kinds["bags"].is_enough
+    assert {k: of for k, of in rates.kinds.items() if k != kind} == without.kinds
+    assert rates.kinds[kind].of("wrong").rate("yes").count == 31
+    assert rates.kinds[kind].is_enough
 
 
-def test_a_kind_is_added_to_rates_of_which_nothing_else_changes():
+@pytest.mark.parametrize("kind", LATER)
+def test_a_kind_is_added_to_rates_of_which_nothing_else_changes(kind):
     rates = choose(FAMILIES, "by hand")
-    added = with_later_kinds(rates, [*FAMILIES, *bags("wrong", model(WRONG, WRONG))])
-    assert added == choose([*FAMILIES, *bags("wrong", model(WRONG, WRONG))], "by hand")
-    assert added.kinds["bags"].of("wrong").rate("no").count == 31
+    wrong = of_later(kind, "wrong", model(WRONG, WRONG))
+    added = with_later_kinds(rates, [*FAMILIES, *wrong])
+    assert added == choose([*FAMILIES, *wrong], "by hand")
+    assert added.kinds[kind].of("wrong").rate("no").count == 31
     assert with_later_kinds(added, []) == added
     assert with_later_kinds(rates, FAMILIES) == rates
 
@@ -125,11 +145,15 @@ def test_the_readme_tells_the_packaged_rates():
     )
 
 
-def test_the_page_of_bags_tells_the_packaged_rates_of_bags():
-    of_bags = packaged_rates().kinds["bags"]
-    assert of_bags.is_enough
-    wrong, right = of_bags.of("wrong"), of_bags.of("right")
-    told = " ".join((ROOT / "docs" / "bags.md").read_text("utf-8").split())
+@pytest.mark.parametrize(
+    ("page", "kind"),
+    [("bags", "bags"), ("images", "pictures"), ("transformers", "transformer of pairs")],
+)
+def test_the_page_of_a_later_kind_tells_the_packaged_rates_of_it(page, kind):
+    of_kind = packaged_rates().kinds[kind]
+    assert of_kind.is_enough
+    wrong, right = of_kind.of("wrong"), of_kind.of("right")
+    told = " ".join((ROOT / "docs" / f"{page}.md").read_text("utf-8").split())
     assert (
         f"yes to {wrong.rate('yes').count} of {wrong.n} wrong maps and to {right.rate('yes').count} of "
         f"{right.n} right ones, and no to {right.rate('no').count} of the right ones"

@@ -25,7 +25,6 @@ from heedmap.calibration.construction import (
 from heedmap.calibration.families import Choices, Family, Maker, PlantedModel, Truth
 from heedmap.calibration.planted_bags import (
     BY_HAND,
-    DIGITS,
     ONE_HOT,
     PICTURES,
     Digits,
@@ -37,7 +36,15 @@ from heedmap.calibration.planted_bags import (
     scores_of,
     train_model,
 )
-from heedmap.calibration.plants import FAITHFUL, IRRELEVANT, REVERSED, UNIFORM, Design, Plant
+from heedmap.calibration.plants import (
+    DIGITS,
+    FAITHFUL,
+    IRRELEVANT,
+    REVERSED,
+    UNIFORM,
+    Design,
+    Plant,
+)
 from heedmap.calibration.trained import LEAST
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.item_vocabulary import ItemVocabulary

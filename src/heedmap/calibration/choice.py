@@ -19,7 +19,9 @@ from heedmap.calibration.bags import DECIDING
 from heedmap.calibration.families import Truth, families
 from heedmap.calibration.measure import Measured
 from heedmap.calibration.planted_bags import BY_HAND, ONE_HOT, PICTURES
-from heedmap.calibration.plants import NUMBER_BY_HAND, Plant
+from heedmap.calibration.planted_pair_transformers import BERT as PAIR_BERT
+from heedmap.calibration.planted_pair_transformers import BY_HAND as PAIRS_BY_HAND
+from heedmap.calibration.plants import NUMBER_BY_HAND, OF_PICTURES, Plant
 from heedmap.experiments.rates import ALL, OF_NUMBER, RULES, Answers, OfFamily, OfKind, Rates
 from heedmap.experiments.rule import (
     ANSWERS,
@@ -56,8 +58,11 @@ KINDS: Mapping[str, str] = {
     **dict.fromkeys(("bert", "transformer by hand"), "transformer"),
     **dict.fromkeys((BY_HAND, ONE_HOT, PICTURES, *DECIDING), "bags"),
     NUMBER_BY_HAND: OF_NUMBER,
+    **dict.fromkeys(OF_PICTURES, "pictures"),
+    **dict.fromkeys((PAIRS_BY_HAND, PAIR_BERT), "transformer of pairs"),
 }
-LATER = ("bags", OF_NUMBER)  # kinds that chose no threshold, and are not counted among all
+# Kinds that chose no threshold, and are not counted among all.
+LATER = ("bags", OF_NUMBER, "pictures", "transformer of pairs")
 
 
 @dataclass(frozen=True)

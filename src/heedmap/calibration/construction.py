@@ -8,7 +8,7 @@ check reads held-out texts; it uses the answers and the weights, but nothing tha
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -165,8 +165,19 @@ def _vocabulary(construction: Construction, plant: Plant, *splits: Split) -> Voc
 # What is checked.
 
 
+@runtime_checkable
+class ShowsTexts(Protocol):
+    """A model that says itself how it reads planted texts: as pictures, or with the query among the words."""
+
+    def shown(self, split: Split) -> Split:
+        """Return texts as it reads them."""
+        ...
+
+
 def as_read(model: Model, split: Split) -> Split:
-    """Return texts as a model reads them: a transformer's words have the spaces before them."""
+    """Return texts as a model reads them: as it shows them itself, or with the spaces before its words."""
+    if isinstance(model, ShowsTexts):
+        return model.shown(split)
     return split if isinstance(model, Classifier) else spaced(split)
 
 

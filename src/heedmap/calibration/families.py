@@ -41,6 +41,8 @@ MODULES: tuple[str, ...] = (
     "corpora",
     "bags",
     "numbers",
+    "pictures",
+    "pair_transformers",
 )
 
 # What a model's ease may depend on is drawn for each plant, independently.

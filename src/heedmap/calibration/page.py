@@ -35,8 +35,9 @@ def families_text() -> str:
             "construction, made for several kinds of model and with a drawn difficulty: number of classes",
             "(2, 3, 5 or 20), margin, sharpness, deciding words, noise, length and number of texts. This",
             "table does not depend on anything that was measured. Trained models of texts of sentences",
-            "and of corpora, and of bags drawn for them, also learn from texts without a cue, whose labels",
-            "are drawn (a fifth of the training texts), so that no class is what the model says anyway.",
+            "and of corpora, and of bags drawn for them, of pictures, and transformers of pairs also learn",
+            "from texts without a cue, whose labels are drawn (a fifth of the training texts), so that no",
+            "class is what the model says anyway.",
             "",
             *(f"* **{truth}**: {words}." for truth, words in TRUTHS.items()),
             "",
@@ -111,12 +112,16 @@ def page(rates: Rates, measured: Sequence[Measured]) -> str:
 
 def later_kinds(rates: Rates, measured: Sequence[Measured]) -> list[str]:
     """Return the lines of the page on each `LATER` kind that was planted."""
-    lines = []
+    return [line for lines in _by_later_kind(rates, measured).values() for line in lines]
+
+
+def _by_later_kind(rates: Rates, measured: Sequence[Measured]) -> dict[str, list[str]]:
+    by_kind = {}
     for kind in LATER:
         of_kind = [plant for plant in measured if kind_of(plant.plant) == kind]
         if of_kind and kind in rates.kinds:
             admitted = sum(plant.admitted for plant in of_kind)
-            lines += [
+            by_kind[kind] = [
                 f"{LATER_HEADING}{kind}",
                 "",
                 f"Of {len(of_kind)} plants {admitted} were admitted. The answers",
@@ -127,13 +132,20 @@ def later_kinds(rates: Rates, measured: Sequence[Measured]) -> list[str]:
                 *_families(rates.kinds[kind]),
                 "",
             ]
-    return lines
+    return by_kind
 
 
 def with_later_kinds_on(text: str, rates: Rates, measured: Sequence[Measured]) -> str:
-    """Return a page with its list of families as it is now, and the lines on the `LATER` kinds made again."""
-    counts = text[text.index(COUNTS_HEADING) :].partition(LATER_HEADING)[0].rstrip()
-    return "\n".join([families_text(), counts, "", *later_kinds(rates, measured)])
+    """Return a page with its list of families as it is now, and the lines on `LATER` kinds made again.
+
+    Of a kind that was not measured they stay.
+    """
+    counts, *sections = text[text.index(COUNTS_HEADING) :].split(LATER_HEADING)
+    stays = {section.partition("\n")[0]: section.rstrip() for section in sections}
+    by_kind = {kind: [f"{LATER_HEADING}{section}", ""] for kind, section in stays.items()}
+    by_kind |= _by_later_kind(rates, measured)
+    lines = [line for kind in LATER for line in by_kind.get(kind, ())]
+    return "\n".join([families_text(), counts.rstrip(), "", *lines])
 
 
 def _kinds(kinds: Mapping[str, OfKind]) -> list[str]:

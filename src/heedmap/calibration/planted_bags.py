@@ -18,6 +18,8 @@ from heedmap.calibration.by_hand import set_margin
 from heedmap.calibration.construction import Check, checked, is_accurate, is_taught, weights_of
 from heedmap.calibration.families import PlantedModel
 from heedmap.calibration.plants import (
+    DIGITS,
+    PER_CLASS,
     WITHOUT_CUES,
     Design,
     Drawing,
@@ -35,7 +37,6 @@ from heedmap.settings import ModelSettings, TrainSettings
 from heedmap.training.objective import seeded
 
 PICTURES, ONE_HOT, BY_HAND = "bags of pictures", "bags of one-hot vectors", "bags by hand"
-DIGITS, PER_CLASS = 10, 2  # digits, and how many of them decide a class
 TRAIN = 1000  # bags to learn from
 COPIES = 60  # items of each digit where all have the same vector
 PARTS = ("train", "audited")

@@ -68,6 +68,16 @@ def asking(kind: int) -> str:
     return f"ask{kind}"
 
 
+def is_of_query(word: str) -> bool:
+    """Whether a word is of queries."""
+    return word.startswith(("ask", "query"))
+
+
+def asked_in(query: Sequence[str]) -> int:
+    """Return the kind that a query asks for; the first of one that says nothing."""
+    return int(asking(1) in query)
+
+
 def write_pairs(asks: bool, share: float, plant: Plant, count: int, part: str) -> Split:
     """Write pairs; `rationale` marks the cues that are asked for.
 
@@ -153,8 +163,13 @@ class Drawings(nn.Module):
     def forward(self, batch: Batch) -> Float[Tensor, "B T"]:
         """Return the scores of a batch's words."""
         assert isinstance(batch, PairBatch)
-        ids = batch.ids[:, 1:-1]
-        kind: Int[Tensor, "B 1"] = (batch.query_ids == self.second).any(1, keepdim=True).long()
+        return self.of_words(batch.ids[:, 1:-1], batch.query_ids)
+
+    def of_words(
+        self, ids: Int[Tensor, "B T"], query_ids: Int[Tensor, "B Q"]
+    ) -> Float[Tensor, "B T"]:
+        """Return the scores of words by their numbers, given those of the query's words."""
+        kind: Int[Tensor, "B 1"] = (query_ids == self.second).any(1, keepdim=True).long()
         return self.direct[kind, ids] + functional.pad(self.following[kind, ids], (1, 0))[:, :-1]
 
 

@@ -17,6 +17,7 @@ An encoder without context has no states but the words' own: there the cues of a
 and large values.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -41,8 +42,13 @@ WITHOUT_CONTEXT = ("none", "average")  # encoders whose states are of one word e
 WITH_CONTEXT = ("lstm", "gru", "cnn", "small-cnn")
 OWN = (*WITHOUT_CONTEXT, *WITH_CONTEXT)  # encoders of `TextClassifier`
 NUMBER_BY_HAND = "number by hand"  # a transformer that gives a number, set by hand
+# Encoders that read pictures: each word is a patch.
+PICTURES_BY_HAND, VIT, VIT_ON_DIGITS = "pictures by hand", "vit", "vit on digits"
+OF_PICTURES = (PICTURES_BY_HAND, VIT, VIT_ON_DIGITS)
 LETTERS = "abcdefgh"
 FILLERS = 200
+DIGITS, PER_CLASS = 10, 2  # digits that are shown, and how many of them decide a class
+PATTERNS = 60  # in place of FILLERS in pictures: with the cues fewer than a patch has pixels
 # Share of the training texts of sentences and of corpora that have no cue, and a label that is drawn.
 WITHOUT_CUES = 0.2
 LONGEST_TEXT = 64  # words of a user's text; of a longer one the first are read
@@ -57,8 +63,9 @@ class Plant:
     `margin`: the median log-odds of a prediction. `sharpness`: how much higher the score of the attended words
     is. `deciding`: cues per text; `opposing`: whether there is one of another class beside two or more.
     `noise`: the effect of another word on the log-odds, in shares of the margin. `length`: the mean number of
-    other words. `texts`: how many are audited. `score`: "fixed" to the plant's weights, or learned ("additive",
-    "dot"), where a loss teaches these weights. `host`: "" for drawn texts, or the corpus that the texts are of.
+    other words; in pictures the number of patches. `texts`: how many are audited. `score`: "fixed" to the
+    plant's weights, or learned ("additive", "dot"), where a loss teaches these weights. `host`: "" for drawn
+    texts, or the corpus that the texts are of.
     """
 
     family: str
@@ -204,11 +211,14 @@ def labels_of(plant: Plant, count: int, rng: np.random.Generator) -> NDArray[np.
 
 def other_words(plant: Plant, rng: np.random.Generator) -> list[str]:
     """Return the words of a text that say nothing."""
-    return [f"word{w}" for w in rng.integers(FILLERS, size=text_length(plant, rng))]
+    count = PATTERNS if plant.encoder in OF_PICTURES else FILLERS
+    return [f"word{w}" for w in rng.integers(count, size=text_length(plant, rng))]
 
 
 def text_length(plant: Plant, rng: np.random.Generator) -> int:
-    """Return the number of words of a text."""
+    """Return the number of words of a text, or of the patches of a picture: all have as many."""
+    if plant.encoder in OF_PICTURES:
+        return plant.length
     return max(LEAST_WORDS, int(rng.poisson(plant.length)))
 
 
@@ -279,10 +289,13 @@ def scores_of(plant: Plant, design: Design, vocabulary: Vocabulary) -> NDArray[n
 
 def spaced(split: Split) -> Split:
     """Return the texts as a transformer reads them: joined, the tokens are the text."""
-    tokens = [
-        [word if i == 0 else f" {word}" for i, word in enumerate(text)] for text in split.tokens
-    ]
-    return Split(split.keys, tokens, split.labels, split.rationale)
+    queries = None if split.queries is None else _spaced(split.queries)
+    tokens = _spaced(split.tokens)
+    return Split(split.keys, tokens, split.labels, split.rationale, queries)
+
+
+def _spaced(texts: Sequence[list[str]]) -> list[list[str]]:
+    return [[word if i == 0 else f" {word}" for i, word in enumerate(text)] for text in texts]
 
 
 def long_enough(split: Split) -> list[int]:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from heedmap.calibration.plants import (
     WITHOUT_CONTEXT,
+    WITHOUT_CUES,
     Drawing,
     Plant,
 )
@@ -247,3 +248,21 @@ def with_undecided(plant: Plant, split: Split) -> Split:
     drawn_labels = rng.integers(plant.classes, size=len(split))
     labels = np.where(rng.random(len(split)) < UNDECIDED, drawn_labels, split.labels)
     return replace(split, labels=labels)
+
+
+def with_some_lacking(plant: Plant, split: Split) -> Split:
+    """Return training texts of which some lack their deciding words: no class becomes the default.
+
+    Other words of the text take their place, and the label stays: it is as if it were drawn.
+    """
+    rng = plant.generator("lacking")
+    lacks = rng.random(len(split)) < WITHOUT_CUES
+    tokens = [*split.tokens]
+    for row, marks in enumerate(split.rationale or []):
+        if lacks[row]:
+            silent = [w for w, decides in zip(tokens[row], marks, strict=True) if not decides]
+            tokens[row] = [
+                silent[int(rng.integers(len(silent)))] if decides else word
+                for word, decides in zip(tokens[row], marks, strict=True)
+            ]
+    return replace(split, tokens=tokens)

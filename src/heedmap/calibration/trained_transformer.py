@@ -5,19 +5,22 @@ first layer is free, or it is taught or kept from passing words on, so that it i
 reach the answer. Whether the model rests on them is checked as of our own models (`construction`).
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedmap.calibration.plants import Drawing, Plant
+from heedmap.calibration.plants import Plant
 from heedmap.calibration.trained import with_undecided
 from heedmap.calibration.transformer import MARKS, POSITIONS, tokenizer_of
 from heedmap.data.corpus import Split
+from heedmap.data.texts import Text
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.measures import total_variation
@@ -36,8 +39,13 @@ LEARNED, CLOSE, PATIENCE = 0.99, 0.05, 3
 NOTHING = 1e-8  # as a factor; not 0, so that a gradient still tells which row the classifier reads
 
 # What the first layer's attention does: what it learns; nothing, because its output is fixed at nothing; every
-# position is taught to attend to itself; the same, but a mark is taught to attend to the cues; all are.
-Lower = Literal["free", "off", "itself", "gathers", "spreads"]
+# position is taught to attend to itself; only words that the last layer may attend to are; all are, but a mark
+# is taught to attend to the cues; all are taught that.
+Lower = Literal["free", "off", "itself", "words apart", "gathers", "spreads"]
+
+
+# The numbers of a text's positions: its marks, and its words.
+Encode = Callable[[Text], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +53,18 @@ class Lesson:
     """What a transformer is taught beside the labels.
 
     Attributes:
-        weights: scores of words in the last layer, of which the [CLS] row's weights are the softmax.
+        weights: scores (B, T) of words in the last layer, by their numbers, of which the [CLS] row's weights
+            are the softmax.
         lower: what the first layer's attention does.
         mark: "[CLS]" or "[SEP]", which has ON_MARK of the last layer's weight; "" for none.
         cues: scores of words by which states gather them in the first layer.
         bypassed: the output of the last layer's attention is fixed at nothing: nothing depends on its weights.
     """
 
-    weights: Drawing
+    weights: nn.Module
     lower: Lower = "free"
     mark: str = ""
-    cues: Drawing | None = None
+    cues: nn.Module | None = None
     bypassed: bool = False
 
     def upper_target(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
@@ -72,6 +81,8 @@ class Lesson:
         itself = torch.eye(ids.shape[1]).expand(*ids.shape, ids.shape[1])
         if self.lower == "itself":
             return itself
+        if self.lower == "words apart":
+            return itself * (on_words(self.weights, ids) > 0)[:, :, None]
         assert self.cues is not None
         if self.lower == "spreads":
             return on_words(self.cues, ids)[:, None].expand_as(itself)
@@ -79,7 +90,7 @@ class Lesson:
         return torch.where(gathers, on_words(self.cues, ids)[:, None], itself)
 
 
-def on_words(drawing: Drawing, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+def on_words(drawing: nn.Module, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     """Return the softmax of words' scores: none on the marks."""
     scores: Tensor = drawing(ids)
     return scores.masked_fill(ids < len(SPECIAL), -torch.inf).softmax(-1)
@@ -98,20 +109,45 @@ def train_transformer(
         lesson: what it is taught beside the labels.
     """
     with seeded(plant.seed):
-        model = _model(plant, vocabulary)
-    for layer, is_off in enumerate((lesson.lower == "off", lesson.bypassed)):
-        if is_off:
-            output = model.bert.encoder.layer[layer].attention.output.dense.requires_grad_(False)
-            with torch.no_grad():
-                for parameter in output.parameters():
-                    parameter.mul_(NOTHING)
-    fit(_Training(model, plant, vocabulary, with_undecided(plant, train), dev, lesson))
+        model = untrained_bert(plant, vocabulary)
+    outputs = [layer.attention.output.dense for layer in model.bert.encoder.layer]
+    teach(model, outputs, plant, vocabulary.encode, train, dev, lesson)
     classes = [str(c) for c in range(plant.classes)]
     settings = TransformerSettings(source="planted")
     return TransformerClassifier(model.cpu(), tokenizer_of(vocabulary), settings, classes)
 
 
-def _model(plant: Plant, vocabulary: Vocabulary) -> Any:
+def teach(
+    model: nn.Module,
+    outputs: Sequence[nn.Module],
+    plant: Plant,
+    encode: Encode,
+    train: Split,
+    dev: Split,
+    lesson: Lesson,
+) -> None:
+    """Train a model on texts and a lesson.
+
+    Args:
+        model: given `input_ids` (B, T), the numbers of words and marks, it returns logits and `attentions`.
+        outputs: what each layer's attention is read through, of which a lesson may fix some at nothing.
+        plant: has the seed.
+        encode: numbers the positions of a text.
+        train: the texts to learn from; a few of their labels are drawn anew.
+        dev: the texts by which the best epoch is chosen.
+        lesson: what it is taught beside the labels.
+    """
+    for output, is_off in zip(outputs, (lesson.lower == "off", lesson.bypassed), strict=True):
+        if is_off:
+            output.requires_grad_(False)
+            with torch.no_grad():
+                for parameter in output.parameters():
+                    parameter.mul_(NOTHING)
+    fit(_Training(model, plant, encode, with_undecided(plant, train), dev, lesson))
+
+
+def untrained_bert(plant: Plant, vocabulary: Vocabulary) -> Any:
+    """Return a small BERT of two layers with random weights."""
     from transformers import BertConfig, BertForSequenceClassification
 
     config = BertConfig(
@@ -138,12 +174,12 @@ class _Training(Objective):
         self,
         model: nn.Module,
         plant: Plant,
-        vocabulary: Vocabulary,
+        encode: Encode,
         train: Split,
         dev: Split,
         lesson: Lesson,
     ) -> None:
-        self.vocabulary, self.lesson = vocabulary, lesson
+        self.encode, self.lesson = encode, lesson
         self.train_set, self.dev_set = self._encoded(train), self._encoded(dev)
         super().__init__(
             model,
@@ -198,7 +234,7 @@ class _Training(Objective):
 
     def _encoded(self, split: Split) -> tuple[Int[Tensor, "N T"], Int[Tensor, " N"]]:
         # [CLS] and [SEP] have the numbers of a text's first and last mark.
-        ids = [torch.tensor(self.vocabulary.encode(text)) for text in split.tokens]
+        ids = [torch.tensor(self.encode(text)) for text in split.texts]
         padded = nn.utils.rnn.pad_sequence(ids, batch_first=True)
         return padded, torch.from_numpy(split.labels)
 

@@ -2,19 +2,32 @@
 
 The first layer passes a word's values on (head 0: the mean over all positions, to all rows or to that of a
 mark; head 1: from the position before), the second is on trial: the [CLS] row attends to the positions by
-their scores and collects their values. Every number x is written as (x, −x), so that its mean is 0, and the
-norms' ε is so large that they change nothing: the model is linear in the weights, as the plants of `by_hand`.
+their scores and collects their values (`hand_layers`). The model is linear in the weights, as the plants of
+`by_hand`.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from transformers import PreTrainedModel
 
 from heedmap.calibration.by_hand import median_margin, scores_by_values, values_of
+from heedmap.calibration.hand_layers import (
+    NORM,
+    STRONG,
+    AttentionMaps,
+    Gathered,
+    Layout,
+    clear,
+    mirrored,
+    only_the_last,
+    passing_maps,
+    reading_maps,
+    set_maps,
+)
 from heedmap.calibration.plants import Design, Plant, scores_of, spaced
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
@@ -23,13 +36,7 @@ from heedmap.settings import TransformerSettings
 
 MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")  # as many as SPECIAL, so that words keep their numbers
 POSITIONS = 96
-NORM = 1e8  # ε of the norms
-STRONG = 60.0  # a score above all others
 SMALL = 1e-3  # the pooler's tanh is linear there
-
-# Where the first layer takes what is spread: to every state, to the state of a mark, which the second layer may
-# attend to, or past the second layer's attention to the read-out.
-Gathered = Literal["everywhere", "[CLS]", "[SEP]", "read-out"]
 
 
 def planted_transformer(
@@ -43,16 +50,21 @@ def planted_transformer(
         else scores_of(plant, design, vocabulary)
     )
     classifier = transformer_by_hand(plant, split, vocabulary, values, scores)
-    set_margin(classifier, split, plant.margin)
+    set_margin(classifier, spaced(split), plant.margin)
     return classifier
 
 
 def set_margin(classifier: TransformerClassifier, split: Split, margin: float) -> None:
-    """Scale the logits, so that the median margin on some texts is this; no answer changes."""
+    """Scale the logits, so that the median margin on some texts is this; no answer changes.
+
+    The texts are as the classifier reads them.
+    """
     rows = range(min(64, len(split)))
-    batch = classifier.batch(spaced(split.take(rows)).tokens, rows)
+    batch = classifier.batch(split.take(rows).texts, rows)
     scale = margin / median_margin(classifier.logits(batch))
     output = classifier.model.get_submodule("classifier")
+    if isinstance(output, PreTrainedModel):  # a model of patches is one around transformers' own
+        output = output.get_submodule("classifier")
     with torch.no_grad():
         output.get_parameter("weight").mul_(scale)
         output.get_parameter("bias").mul_(scale)
@@ -83,7 +95,7 @@ def transformer_by_hand(
     count = plant.classes
     values = values.copy()
     values[:, 1] *= np.mean([len(text) + 2 for text in split.tokens])
-    layout = _Layout(count)
+    layout = Layout(count, POSITIONS)
     config = BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=2 * layout.size,
@@ -99,12 +111,11 @@ def transformer_by_hand(
     )
     model: Any = BertForSequenceClassification(config)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.fill_(NORM**0.5 if name.endswith("LayerNorm.weight") else 0.0)
+        clear(model)
         _set_embeddings(model.bert.embeddings, layout, values, scores, mark_scores or {})
         passing, reading = (layer.attention for layer in model.bert.encoder.layer)
-        _set_passing(passing, layout, gathered)
-        _set_reading(reading, layout)
+        set_attention(passing, passing_maps(layout, gathered, only_the_last(POSITIONS)))
+        set_attention(reading, reading_maps(layout))
         model.bert.pooler.dense.weight[:count, layout.collected] = SMALL * torch.eye(count)
         model.classifier.weight[:, :count] = torch.eye(count) / SMALL
     model.eval().requires_grad_(False)
@@ -113,23 +124,9 @@ def transformer_by_hand(
     return TransformerClassifier(model, tokenizer_of(vocabulary), settings, classes)
 
 
-class _Layout:
-    """Where the numbers of a position are: values, what [CLS] collects, scores, constants, the place."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.own, self.spread, self.moved, self.collected = (
-            slice(i * count, (i + 1) * count) for i in range(4)
-        )
-        self.score, self.following, self.one = range(4 * count, 4 * count + 3)
-        self.is_mark = {"[CLS]": 4 * count + 3, "[SEP]": 4 * count + 4}
-        self.place = slice(4 * count + 5, 4 * count + 5 + POSITIONS)
-        self.size = 4 * count + 5 + POSITIONS
-
-
 def _set_embeddings(
     embeddings: Any,
-    layout: _Layout,
+    layout: Layout,
     values: NDArray[np.float64],
     scores: NDArray[np.float64],
     mark_scores: Mapping[str, float],
@@ -144,56 +141,16 @@ def _set_embeddings(
             [mark_scores.get(mark, -STRONG), 1.0]
         )
     words[:, layout.one] = 1.0
-    embeddings.word_embeddings.weight.copy_(_mirrored(words))
+    embeddings.word_embeddings.weight.copy_(mirrored(words))
     places = torch.zeros(POSITIONS, layout.size)
     places[:, layout.place] = torch.eye(POSITIONS)
-    embeddings.position_embeddings.weight.copy_(_mirrored(places))
+    embeddings.position_embeddings.weight.copy_(mirrored(places))
 
 
-def _set_passing(attention: Any, layout: _Layout, gathered: Gathered) -> None:
-    """Head 0: the mean of what is spread. Head 1: what the position before moves."""
-    size, count = layout.size, layout.count
-    query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
-    if gathered != "everywhere":
-        # All rows but one attend to [CLS], which has nothing to spread.
-        gatherer = layout.is_mark["[SEP]" if gathered == "[SEP]" else "[CLS]"]
-        query[0, [layout.one, gatherer]] = torch.tensor([1.0, -1.0]) * STRONG * size**0.5
-        key[0, layout.is_mark["[CLS]"]] = 1.0
-    # From place p to place p − 1. Products are divided by the root of the head's size.
-    query[size : size + POSITIONS, layout.place] = torch.eye(POSITIONS) * STRONG * size**0.5
-    previous = slice(layout.place.start, layout.place.stop - 1)
-    key[size + 1 : size + POSITIONS, previous] = torch.eye(POSITIONS - 1)
-    value[:count, layout.spread] = torch.eye(count)
-    value[size : size + count, layout.moved] = torch.eye(count)
-    value[size + count, layout.following] = 1.0
-    out = torch.zeros(size, 2 * size)
-    out[layout.collected if gathered == "read-out" else layout.own, :count] = torch.eye(count)
-    out[layout.own, size : size + count] = torch.eye(count)
-    out[layout.score, size + count] = 1.0
-    _set(attention, query, key, value, out)
-
-
-def _set_reading(attention: Any, layout: _Layout) -> None:
-    """Both heads attend by score; the first collects what has come to each position."""
-    size, count = layout.size, layout.count
-    query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
-    query[[0, size], layout.one] = size**0.5
-    key[[0, size], layout.score] = 1.0
-    value[:count, layout.own] = torch.eye(count)
-    out = torch.zeros(size, 2 * size)
-    out[layout.collected, :count] = torch.eye(count)
-    _set(attention, query, key, value, out)
-
-
-def _set(attention: Any, query: Tensor, key: Tensor, value: Tensor, out: Tensor) -> None:
-    """Set the maps of an attention, which read the first half of a state: (x, −x) holds x twice."""
-    for name, weight in (("query", query), ("key", key), ("value", value)):
-        getattr(attention.self, name).weight[:, : weight.shape[1]] = weight
-    attention.output.dense.weight.copy_(_mirrored(out.T).T)
-
-
-def _mirrored(rows: Tensor) -> Tensor:
-    return torch.cat([rows, -rows], dim=-1)
+def set_attention(attention: Any, maps: AttentionMaps) -> None:
+    """Set the maps of an attention of BERT."""
+    own = attention.self
+    set_maps(maps, own.query, own.key, own.value, attention.output.dense)
 
 
 def tokenizer_of(vocabulary: Vocabulary) -> Any:

@@ -49,11 +49,13 @@ BITS: Choices = {**TWO, "classes": (2,), "length": (10, 16)}
 LITTLE: Choices = {"sharpness": (2.0, 3.0, 4.0)}
 
 
-def _firsts(plant: Plant, split: Split) -> list[NDArray[np.bool_]]:
+def firsts(plant: Plant, split: Split) -> list[NDArray[np.bool_]]:
+    """Return the marks of cues of the first half."""
     return marks_of(partial(is_first, plant))(plant, split)
 
 
-def _seconds(plant: Plant, split: Split) -> list[NDArray[np.bool_]]:
+def seconds(plant: Plant, split: Split) -> list[NDArray[np.bool_]]:
+    """Return the marks of cues of the second half."""
     return marks_of(partial(is_second, plant))(plant, split)
 
 
@@ -112,8 +114,8 @@ FAMILIES = (
         "The highlighted words, and no others, make the answer.",
         _two(
             "both",
-            is_on("first words", _firsts, 0.25),
-            is_on("second words", _seconds, 0.25),
+            is_on("first words", firsts, 0.25),
+            is_on("second words", seconds, 0.25),
             needs_the_rationale,
         ),
         OFF,
@@ -124,7 +126,7 @@ FAMILIES = (
         "part",
         f"{EITHER} The last layer's weights are on the first word; the second is in other states.",
         "The highlighted word is enough for the answer, but without it the other one gives it.",
-        _two("one", is_on("first words", _firsts), is_not_on("second words", _seconds, 0.15)),
+        _two("one", is_on("first words", firsts), is_not_on("second words", seconds, 0.15)),
         FREE,
         FEW,
     ),

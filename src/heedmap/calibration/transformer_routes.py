@@ -26,17 +26,22 @@ from heedmap.calibration.construction import (
 )
 from heedmap.calibration.cue_families import cue_construction
 from heedmap.calibration.families import Maker, PlantedModel
+from heedmap.calibration.hand_layers import Gathered
 from heedmap.calibration.plants import (
     FAITHFUL,
+    PICTURES_BY_HAND,
     PROPORTIONAL,
+    VIT,
+    VIT_ON_DIGITS,
     Drawing,
     Plant,
     scores_of,
-    spaced,
 )
 from heedmap.calibration.trained import DEV
 from heedmap.calibration.trained_transformer import Lesson, Lower, train_transformer
-from heedmap.calibration.transformer import Gathered, set_margin, transformer_by_hand
+from heedmap.calibration.trained_vision import train_vision
+from heedmap.calibration.transformer import set_margin, transformer_by_hand
+from heedmap.calibration.vision_by_hand import vision_by_hand
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
@@ -80,14 +85,24 @@ def makers(
     construction: Construction, route: Route, encoders: Sequence[str] = (BY_HAND, BERT)
 ) -> Mapping[str, Maker]:
     """Return the makers of some encoders."""
-    ways = {BY_HAND: set_weights, BERT: train}
+    ways: Mapping[str, Callable[..., PlantedModel]] = {
+        BY_HAND: set_weights,
+        BERT: train,
+        PICTURES_BY_HAND: partial(set_weights, by_hand=vision_by_hand),
+        VIT: partial(train, trained=train_vision),
+        VIT_ON_DIGITS: partial(train, trained=train_vision),
+    }
     return {encoder: partial(ways[encoder], construction, route) for encoder in encoders}
 
 
 def set_weights(
-    construction: Construction, route: Route, plant: Plant, corpus: Corpus | None = None
+    construction: Construction,
+    route: Route,
+    plant: Plant,
+    corpus: Corpus | None = None,
+    by_hand: Callable[..., TransformerClassifier] = transformer_by_hand,
 ) -> PlantedModel:
-    """Make a transformer by hand."""
+    """Make a transformer by hand, of texts or of pictures."""
     assert construction.effects is not None
     assert construction.scores is not None
     dev, test = written(construction, plant)
@@ -101,14 +116,18 @@ def set_weights(
         else np.stack([effects, *[np.zeros_like(effects)] * 2], axis=1)
     )
     marks = {route.mark: _as_much_as_all_words(dev, vocabulary, scores)} if route.mark else {}
-    model = transformer_by_hand(plant, dev, vocabulary, values, scores, route.gathered, marks)
+    model = by_hand(plant, dev, vocabulary, values, scores, route.gathered, marks)
     return finish(construction.checks, plant, model, dev, test)
 
 
 def train(
-    construction: Construction, route: Route, plant: Plant, corpus: Corpus | None = None
+    construction: Construction,
+    route: Route,
+    plant: Plant,
+    corpus: Corpus | None = None,
+    trained: Callable[..., TransformerClassifier] = train_transformer,
 ) -> PlantedModel:
-    """Train a transformer, and give it the plant's margin."""
+    """Train a transformer of texts or of pictures, and give it the plant's margin."""
     assert construction.scores is not None
     write = construction.write_training or construction.write
     training = write(plant, MANY if plant.classes >= 10 else construction.training, "train")
@@ -119,7 +138,7 @@ def train(
     cues = Drawing(evidence(plant, vocabulary))
     lesson = Lesson(weights, route.lower, route.mark, cues, route.bypassed)
     selection = dev if construction.write_training is None else write(plant, DEV, "selection")
-    model = train_transformer(plant, vocabulary, training, selection, lesson)
+    model = trained(plant, vocabulary, training, selection, lesson)
     return finish(construction.checks, plant, model, dev, test)
 
 
@@ -132,8 +151,9 @@ def finish(
     checks: Sequence[Check], plant: Plant, model: TransformerClassifier, dev: Split, test: Split
 ) -> PlantedModel:
     """Give a model the plant's margin, and check it."""
-    set_margin(model, test, plant.margin)
-    return checked(checks, plant, model, dev, spaced(test))
+    audited = as_read(model, test)
+    set_margin(model, audited, plant.margin)
+    return checked(checks, plant, model, dev, audited)
 
 
 def written(construction: Construction, plant: Plant) -> tuple[Split, Split]:
@@ -206,11 +226,15 @@ def is_on_mark(mark: str) -> Check:
     return check
 
 
-def weights_by_value(plant: Plant, corpus: Corpus | None = None) -> PlantedModel:
+def weights_by_value(
+    plant: Plant,
+    corpus: Corpus | None = None,
+    by_hand: Callable[..., TransformerClassifier] = transformer_by_hand,
+) -> PlantedModel:
     """Make a transformer by hand whose weights are the sizes of its words' values."""
     construction = cue_construction(PROPORTIONAL, [is_on("the cues")])
     dev, test = written(construction, plant)
     vocabulary = vocabulary_of(construction, plant, dev, test)
     values = values_of(plant, PROPORTIONAL, dev, vocabulary)
-    model = transformer_by_hand(plant, dev, vocabulary, values, scores_by_values(values))
+    model = by_hand(plant, dev, vocabulary, values, scores_by_values(values))
     return finish(construction.checks, plant, model, dev, test)

@@ -23,7 +23,12 @@ LEAST = 30  # right and wrong plants of a kind of model, for rates that are prin
 ALL = "all"  # kinds of model together
 OF_NUMBER = "transformer that gives a number"
 # What kinds were planted on, where it is not the texts of the calibration.
-PLANTED_ON: Mapping[str, str] = {"bags": "bags of digits", OF_NUMBER: "synthetic texts"}
+PLANTED_ON: Mapping[str, str] = {
+    "bags": "bags of digits",
+    OF_NUMBER: "synthetic texts",
+    "pictures": "drawn patterns and digits",
+    "transformer of pairs": "pairs of synthetic texts",
+}
 
 TOO_FEW = "too few to choose thresholds: calibrate with more --seeds"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from transformers import PreTrainedModel
 
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.digit_pictures import digit_pictures
@@ -25,6 +26,7 @@ from heedmap.huggingface.model_adapter import eagerly
 from heedmap.huggingface.patch_model import PatchModel
 from heedmap.huggingface.patch_tokens import PADDING, PatchTokens, covered
 from heedmap.huggingface.picture_loading import (
+    Picturing,
     load_picture_model,
     made_up_pictures,
 )
@@ -183,19 +185,16 @@ def load_verified(
     pixels = torch.from_numpy(np.stack([picturing.pixels(picture) for picture in made_up]))
     with torch.no_grad(), eagerly(classifier):
         expected = classifier(pixel_values=pixels.to(classifier.device, classifier.dtype)).logits
-    bags = {str(i): held_bag(picturing.grid.cut(x), "made up") for i, x in enumerate(made_up)}
-    pictures = ItemVectors(bags, picturing.grid.width, in_memory=True)
-    model = PatchModel(classifier, picturing, pictures)
-    model.train(False)
-    tokens = PatchTokens(special_tokens(model), pictures)
-    names, rows = tokens.model_input_names, range(len(bags))
-    whole = batch_of(tokens, [pictures.names(name) for name in bags], rows, model.device)
+    model, tokens = read_by_patches(classifier, picturing)
+    pictures = tokens.pictures
+    names, rows = tokens.model_input_names, range(len(made_up))
+    whole = batch_of(tokens, [pictures.names(name) for name in pictures.bags], rows, model.device)
     parts = batch_of(tokens, samples(pictures), rows, model.device)
     with torch.no_grad(), eagerly(model):
         off = difference(model(**whole.inputs(names)).logits, expected)
     unit = torch.finfo(model.dtype).eps * roundings(model.dtype)
     limit = unit * max(1.0, float(expected.abs().max()))
-    said = f"{len(bags)} whole pictures as transformers reads them: answers differ by {off:.1e}"
+    said = f"{len(made_up)} whole pictures as transformers reads them: answers differ by {off:.1e}"
     check = Check("as loaded", "as loaded", off <= limit, off, f"{said} (at most {limit:.1e})")
     result = verify_on(model, parts.inputs(names))
     return (
@@ -210,6 +209,18 @@ def load_verified(
             ),
         ),
     )
+
+
+def read_by_patches(
+    classifier: PreTrainedModel, picturing: Picturing
+) -> tuple[PatchModel, PatchTokens]:
+    """Return a model of transformers as one that reads the patches of made-up pictures, at first."""
+    made_up = enumerate(made_up_pictures(picturing))
+    bags = {str(i): held_bag(picturing.grid.cut(picture), "made up") for i, picture in made_up}
+    pictures = ItemVectors(bags, picturing.grid.width, in_memory=True)
+    model = PatchModel(classifier, picturing, pictures)
+    model.train(False)
+    return model, PatchTokens(special_tokens(model), pictures)
 
 
 def samples(pictures: ItemVectors) -> tuple[Text, ...]:
