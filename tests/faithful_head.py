@@ -3,8 +3,9 @@
 import torch
 
 from heedmap.calibration import plants
+from heedmap.calibration.hand_layers import Layout, mirrored
 from heedmap.calibration.plants import Plant, spaced, vocabulary_of, write_texts
-from heedmap.calibration.transformer import _Layout, _mirrored, planted_transformer
+from heedmap.calibration.transformer import POSITIONS, planted_transformer
 from heedmap.data.vocabulary import SPECIAL
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import registered
@@ -35,7 +36,7 @@ def planted_evidence(kind="faithful", seed=0, texts=80, head="mean", **plant):
 
 def attend_at_random(bert, plant, words):
     """Let the last layer's second head attend by random scores, which the first layer passes on no more."""
-    at = _Layout(plant.classes)
+    at = Layout(plant.classes, POSITIONS)
     scores = torch.from_numpy(
         plant.generator("other head").uniform(0, 2 * plant.sharpness, words)
     ).float()
@@ -45,7 +46,7 @@ def attend_at_random(bert, plant, words):
     first, second = (layer.attention.self for layer in bert.encoder.layer)
     with torch.no_grad():
         table = bert.embeddings.word_embeddings.weight
-        table[:, [at.following, at.size + at.following]] = _mirrored(alone)[
+        table[:, [at.following, at.size + at.following]] = mirrored(alone)[
             :, [at.following, at.size + at.following]
         ]
         first.value.weight[at.size + at.count] = 0.0

@@ -7,6 +7,7 @@ from tiny_vision import CLASSES, SIZE, VISION, plain_vision, processor, saved_pi
 
 import heedmap as hm
 from heedmap.data.pictures import read_picture
+from heedmap.experiments.rates import packaged_rates
 from heedmap.huggingface.attention_hook import Visitor
 from heedmap.importance.deletions import reread_without_each
 from heedmap.models.layered import Layered
@@ -170,9 +171,10 @@ def test_gradients_by_the_patches_are_those_through_the_pixels(opened):
     torch.testing.assert_close(at_pixels, patches, atol=CLOSE, rtol=1e-4)
 
 
-def test_an_audit_asks_a_picture_all_questions_and_borrows_no_rates(opened):
+def test_an_audit_asks_a_picture_all_questions_and_has_the_rates_of_pictures(opened):
     _, run, _ = opened
     audit = hm.audit(run, permutations=5, progress=False)
     assert np.isfinite(np.concatenate(audit["leave_one_out"]["importance"].tolist())).all()
-    assert "no map" in audit.bottom_line.rates
+    wrong = packaged_rates().kinds["pictures"].of("wrong").n
+    assert f"On {wrong} wrong maps" in audit.bottom_line.rates
     assert "words" not in str(audit)
