@@ -153,7 +153,10 @@ def test_pairs_go_through_the_whole_audit(heedmap, tmp_path, side):
     instances = audit.tables["instances"]
     assert ("second" in instances.column_names) == (side == "both")
     assert ("query" in instances.column_names) != (side == "both")
-    assert "not known, for it was tried on no map of this kind" in done.out
+    assert (
+        "models of this kind (transformer of pairs, pairs of synthetic texts)"
+        in audit.bottom_line.rates
+    )
 
 
 @pytest.mark.slow
