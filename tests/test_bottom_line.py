@@ -250,7 +250,7 @@ def test_rates_of_bags_say_that_they_are_of_bags_and_not_of_the_texts_of_the_cal
     ("planted", "on"),
     [
         ("pictures", "drawn patterns and digits"),
-        ("transformer of pairs", "pairs of synthetic texts"),
+        ("transformer of pairs", "synthetic pairs"),
     ],
 )
 def test_rates_of_pictures_and_of_transformers_of_pairs_are_their_own(planted, on):

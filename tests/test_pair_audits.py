@@ -153,10 +153,7 @@ def test_pairs_go_through_the_whole_audit(heedmap, tmp_path, side):
     instances = audit.tables["instances"]
     assert ("second" in instances.column_names) == (side == "both")
     assert ("query" in instances.column_names) != (side == "both")
-    assert (
-        "models of this kind (transformer of pairs, pairs of synthetic texts)"
-        in audit.bottom_line.rates
-    )
+    assert "models of this kind (transformer of pairs, synthetic pairs)" in audit.bottom_line.rates
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ PLANTED_ON: Mapping[str, str] = {
     "bags": "bags of digits",
     OF_NUMBER: "synthetic texts",
     "pictures": "drawn patterns and digits",
-    "transformer of pairs": "pairs of synthetic texts",
+    "transformer of pairs": "synthetic pairs",
 }
 
 TOO_FEW = "too few to choose thresholds: calibrate with more --seeds"
