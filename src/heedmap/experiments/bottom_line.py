@@ -230,7 +230,8 @@ def kind_of(audit: AuditResult) -> str:
 
 def _kind_of_transformer(audit: AuditResult, model: TransformerSettings, *, pairs: bool) -> str:
     if audit.settings.nouns == PICTURES:
-        return "pictures"
+        # Planted were classifiers that read [CLS] alone.
+        return "pictures" if audit.about.get("reads") == "first" else "pictures, all rows read"
     if model.output is not None:
         return "transformer of several labels"
     if audit.settings.data.asks is not None:
