@@ -61,7 +61,8 @@ def test_packed_rows_are_read_as_the_rows_that_they_were(count, kind, few_are_ma
         assert repr([*column(packed, name)]) == repr([getattr(row, name) for row in rows])
 
 
-def test_a_block_needs_less_than_half_of_the_memory_of_its_rows():
+def test_a_block_needs_less_than_half_of_the_memory_of_its_rows(monkeypatch):
+    monkeypatch.setattr(rows_module, "MANY", BLOCK)
     import tracemalloc
 
     def made(wrap):

@@ -55,7 +55,7 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
     unseen: list[Row] = []
     for name in SPLITS:
         rows = chosen(splits[name], number.__contains__)
-        if strangers := _strangers(splits[name], number):
+        if strangers := chosen(splits[name], lambda label: label not in number):
             left_out[f"{name}: class never seen in training"] += len(strangers)
             unseen += strangers
         if not rows and splits[name]:
@@ -87,13 +87,6 @@ def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:
         also_in(rows_of["test"], {name: rows_of[name] for name in SPLITS if name != "test"}),
         [*texts.notes, *notes(rows_of, unseen, classes, number, settings)],
     )
-
-
-def _strangers(rows: Sequence[Row], number: Mapping[str, int]) -> list[Row]:
-    """Return the rows whose label has no number."""
-    if number.keys() >= {*column(rows, "label")}:
-        return []
-    return [row for row in rows if row.label not in number]
 
 
 def _check_several_classes(

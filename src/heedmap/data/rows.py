@@ -86,7 +86,7 @@ class _Block(Sequence[Row]):
 
 
 class PackedRows(Sequence[Row]):
-    """Rows in blocks, of which those that can be are packed; a row is made each time that it is read."""
+    """Rows, from MANY on in blocks, of which those that can be are packed: a row is made when it is read."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._blocks: list[Sequence[Row]] = []
@@ -97,10 +97,15 @@ class PackedRows(Sequence[Row]):
     def append(self, row: Row) -> None:
         """Add a row at the end."""
         self._last.append(row)
-        if len(self._last) == BLOCK:
-            block = self._last
+        if len(self._last) >= (BLOCK if self._blocks else max(BLOCK, MANY)):
+            self._pack()
+
+    def _pack(self) -> None:
+        whole = len(self._last) - len(self._last) % BLOCK
+        for start in range(0, whole, BLOCK):
+            block = self._last[start : start + BLOCK]
             self._blocks.append(_Block(block) if _Block.holds(block) else block)
-            self._last = []
+        self._last = self._last[whole:]
 
     def column(self, name: str) -> Iterator[Any]:
         """Yield what all rows have under a name."""
@@ -124,8 +129,8 @@ class PackedRows(Sequence[Row]):
     def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
         if isinstance(index, slice):
             return gathered(self[i] for i in range(len(self))[index])
-        block, place = divmod(range(len(self))[index], BLOCK)
-        return (self._blocks[block] if block < len(self._blocks) else self._last)[place]
+        i, packed = range(len(self))[index], BLOCK * len(self._blocks)
+        return self._last[i - packed] if i >= packed else self._blocks[i // BLOCK][i % BLOCK]
 
 
 def gathered(rows: Iterable[Row]) -> Sequence[Row]:
@@ -144,6 +149,8 @@ def chosen(rows: Sequence[Row], is_chosen: Callable[[str], bool]) -> Sequence[Ro
     labels = {*column(rows, "label")}
     if all(map(is_chosen, labels)):
         return rows
+    if not any(map(is_chosen, labels)):
+        return []
     return gathered(row for row in rows if is_chosen(row.label))
 
 

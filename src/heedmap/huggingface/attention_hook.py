@@ -160,8 +160,11 @@ def fusing() -> Iterator[None]:
 
 def _fused(options: dict[str, Any]) -> bool:
     """Return whether a call with these options is to be fused."""
-    given = {name for name, value in options.items() if value is not None and value is not False}
-    return _is_fusing.get() and not torch.is_grad_enabled() and given <= _FUSED_OPTIONS
+    if not _is_fusing.get() or torch.is_grad_enabled():
+        return False
+    return _FUSED_OPTIONS.issuperset(
+        name for name, value in options.items() if value is not None and value is not False
+    )
 
 
 def attend(
