@@ -71,6 +71,10 @@ COLUMNS = Columns(
             "number, from 0",
             "the word that the model is asked about; only where it is asked of one",
         ),
+        "choices": (
+            "list per class",
+            "the two words of which one is hidden; only of masked language models",
+        ),
         "candidates": ("count", "possible answers, where not every class is one"),
         "x": (
             "list per token",
@@ -120,6 +124,8 @@ def instances(context: AuditContext) -> pa.Table:
         columns["second"] = split.seconds
     if split.targets is not None:
         columns["target"] = split.targets
+    if split.choices is not None:
+        columns["choices"] = pa.array([list(words) for words in split.choices])
     if split.allowed is not None:
         columns["candidates"] = split.allowed.sum(1)
     if (places := split.places) is not None:
