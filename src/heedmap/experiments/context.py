@@ -19,7 +19,7 @@ from heedmap.experiments.generators import named_generator
 from heedmap.experiments.variants import Retraining
 from heedmap.files.table_folder import TableFolder
 from heedmap.models.trace import Model, Trace
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.terminal.progress import step, track
 
 KEPT = 1 << 28  # bytes of traces cached for the next experiment; others are recomputed
