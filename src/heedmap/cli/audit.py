@@ -129,8 +129,6 @@ def audit_command(
                 {**_opening_options(given), "device": device}, options,
             )  # fmt: skip
             return
-        if {"minutes", "drawn"} & options.keys():
-            _check_drawing(model, given.values.get("output"), AuditSettings.of(**options))
         opened = _open(model, Path(str(data)), given, out, overwrite, device)
         _audit(opened, as_json, fail_on, overwrite=overwrite, **options)
     else:
@@ -231,16 +229,6 @@ def _open(
         return open_model(
             model, str(data), out=place, overwrite=overwrite, device=device, **options
         )
-
-
-def _check_drawing(model: str, label: str | None, settings: AuditSettings) -> None:
-    """Raise InputError before a run's folder is made, if texts are to be drawn for a model of numbers."""
-    from heedmap.huggingface.loading import outputs_of
-    from heedmap.huggingface.picture_loading import reads_pictures
-    from heedmap.runs.budget import GIVES_NUMBER, refuse_drawing
-
-    if not reads_pictures(model) and len(outputs_of(model, label)[0]) == 1:
-        refuse_drawing(settings, GIVES_NUMBER)
 
 
 def _opening_options(given: opt.Given) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import WEAK, ClassNumber, Finding, grade
 from heedmap.experiments.intervals import of_share
 from heedmap.experiments.methods.number_skill import number_skill
+from heedmap.experiments.output_spread import DEVIATION, MEAN, TEXTS
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results, TextNumbers
@@ -51,6 +52,13 @@ COLUMNS = Columns(
             "the model's prediction; of a model that gives a number, that number alone",
         ),
         "amount": ("number", "the label, where that is a number and no class"),
+        MEAN: (
+            "number",
+            "the mean output of all texts, or of the first in the order in which texts are drawn; only of a "
+            "model that gives a number, as the next two",
+        ),
+        DEVIATION: ("number, from 0", "the standard deviation of these outputs"),
+        TEXTS: ("count", "how many texts these are"),
         "entropy": ("nats, 0 to ln n_tokens", "entropy of the heat map, −Σ α ln α"),
         "attention": ("list per token, from 0", "the heat map on trial"),
         TEXT: ("number, from 0", "the whole text; only where long texts are read in windows"),
@@ -99,6 +107,8 @@ def instances(context: AuditContext) -> pa.Table:
             rows, [trace.heatmap for trace in traces], [trace.mask for trace in traces]
         ),
     }
+    if logits.shape[1] == 1:
+        columns |= context.output_spread.columns()
     if split.amounts is not None:
         columns["amount"] = split.amounts
     if split.text_of is not None:
