@@ -16,15 +16,10 @@ from heedmap.experiments import summaries
 from heedmap.files.naming import is_there
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run_paths import DefaultPlace
-from heedmap.settings import (
-    RAW_TEXTS,
-    TOKENS,
-    AuditSettings,
-    DataSettings,
-    ModelSettings,
-    TrainSettings,
-    TransformerSettings,
-)
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import RAW_TEXTS, TOKENS, DataSettings
+from heedmap.settings.models import ModelSettings, TransformerSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Command, Json
 from heedmap.terminal.progress import working

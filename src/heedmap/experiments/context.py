@@ -21,7 +21,7 @@ from heedmap.experiments.variants import Retraining
 from heedmap.files.table_folder import TableFolder
 from heedmap.measures import predictions
 from heedmap.models.trace import Model, Trace
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.terminal.progress import step, track
 
 KEPT = 1 << 28  # bytes of traces cached for the next experiment; others are recomputed

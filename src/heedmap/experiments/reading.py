@@ -36,7 +36,7 @@ from heedmap.experiments.scales import scale_of
 from heedmap.files.table_folder import TableFolder
 from heedmap.files.tables import parquet, read_table, renumbered
 from heedmap.models.trace import Model
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.terminal.progress import doing, in_job
 
 FOLDER = "drawn"  # of the tables of the parts, in that of the audit's

@@ -35,7 +35,7 @@ from heedmap.huggingface.sample_texts import SENTENCES
 from heedmap.huggingface.targets import AnswerAtTarget
 from heedmap.huggingface.tasks import Task, task_of_model
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import MODEL_IN_MEMORY, TransformerSettings
+from heedmap.settings.models import MODEL_IN_MEMORY, TransformerSettings
 
 Loaded = tuple[PreTrainedModel, PreTrainedTokenizerBase] | TextClassificationPipeline
 WHAT = "the model in memory"

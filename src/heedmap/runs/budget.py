@@ -20,7 +20,7 @@ from heedmap.runs.audit_defaults import audited_split, texts_to_draw
 from heedmap.runs.audit_folder import ABOUT
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.terminal.progress import note
 
 MINUTES = 10.0  # of a transformer's audit of more work
