@@ -19,7 +19,7 @@ import pandas as pd
 from heedmap.data.in_memory import Source, source_of
 from heedmap.errors import InputError
 from heedmap.experiments.certainty import chance_of_another
-from heedmap.experiments.findings import UNJUDGED
+from heedmap.experiments.levels import UNJUDGED
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.repeats import text_numbers
