@@ -68,11 +68,11 @@ def load_classifier(
             its base model, or answers differently when it is merged.
     """
     _check_available(dtype, device)
-    found = find_model(source)
-    place, adapter, task = found.place, found.adapter, found.task
-    found.check_head()
+    found_model = find_model(source)
+    place, adapter, task = found_model.place, found_model.adapter, found_model.task
+    found_model.check_head()
     remedy = f"fine-tune it first: `heedmap train --model {place.source}`"
-    model = _trained(found, dtype, task.auto_class, "classifier", remedy)
+    model = _trained(found_model, dtype, task.auto_class, "classifier", remedy)
     if task is not Task.MASKS:
         check_classes(place, model.config)
     if (said := contradiction(model.config)) is not None:
@@ -124,8 +124,8 @@ def load_trained(
     """
     _check_available(dtype, device)
     place = find_place(source)
-    found = FoundModel(place, configuration(place, auto))
-    model = _trained(found, dtype, auto, kind, "train it first")
+    found_model = FoundModel(place, configuration(place, auto))
+    model = _trained(found_model, dtype, auto, kind, "train it first")
     check_classes(place, model.config)
     return placed(frozen(model), device), place
 
@@ -144,14 +144,16 @@ def _check_available(dtype: str, device: str | None) -> None:
         device_named(device)
 
 
-def _trained(found: FoundModel, dtype: str, auto: Any, kind: str, remedy: str) -> PreTrainedModel:
+def _trained(
+    found_model: FoundModel, dtype: str, auto: Any, kind: str, remedy: str
+) -> PreTrainedModel:
     """Load a model of which every weight is in the checkpoint or in the adapter that is around it."""
-    place, adapter = found.place, found.adapter
+    place, adapter = found_model.place, found_model.adapter
     check_class_numbers(place)
     brought = frozenset[str]() if adapter is None else adapter.whole_weights
     # A head that the adapter brings is drawn first where the base model has none.
     with base_of(adapter), torch.random.fork_rng(devices=[]):
-        model, info = _weights(place, found.config, dtype, auto)
+        model, info = _weights(place, found_model.config, dtype, auto)
         _check_body(place, model, info)
         mismatched = [
             mismatch for mismatch in info["mismatched_keys"] if mismatch[0] not in brought

@@ -184,9 +184,9 @@ def _texts_of(
 
     if reads_pictures(model.source):
         return None
-    found = find_model(model.source)
-    outputs, _ = found.outputs(model.output, model.threshold, model.unit)
-    settings = _read_amounts(asking(settings, found.task), outputs)
+    found_model = find_model(model.source)
+    outputs, _ = found_model.outputs(model.output, model.threshold, model.unit)
+    settings = _read_amounts(asking(settings, found_model.task), outputs)
     return load_corpus(settings, outputs, in_memory)
 
 
