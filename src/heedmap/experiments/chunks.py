@@ -16,7 +16,7 @@ from heedmap.data.corpus import Split
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.output_spread import OutputSpread
 from heedmap.files.memory import return_freed_memory
-from heedmap.files.tables import renumbered
+from heedmap.files.tables import release_mapped, renumbered
 from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
@@ -79,10 +79,13 @@ class ChunkedContext(AuditContext):
 
     def _make(self, name: str) -> pa.Table:
         if not self.experiments[name].in_chunks:
-            made = super()._make(name)
-            # Read again, a table of as many texts may stay on the disk.
+            table = super()._make(name)
             read = None if self.folder is None else self.folder.table(name)
-            return made if read is None else read
+            if read is not None:
+                table = read  # a table of as many texts may stay on the disk
+            release_mapped()
+            return_freed_memory()
+            return table
         # Whoever asks for this table found none that is as it was written, even if its file is there.
         names = [other for other in self._chunked() if other == name or not self.done(other)]
         sizes = [float(chunk.size) for chunk in self.chunks]

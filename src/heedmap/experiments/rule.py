@@ -5,7 +5,7 @@ It is written down in docs/verdict.md. The numbers are those of the tables `high
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from heedmap.experiments.intervals import of_share
+from heedmap.files.tables import release_mapped
 
 Answer = Literal["yes", "words", "in part", "no", "cannot tell"]
 ANSWERS: tuple[Answer, ...] = ("yes", "words", "in part", "no", "cannot tell")
@@ -113,24 +114,41 @@ class ClassNumbers:
         return self.held / self.losing if self.losing else math.nan
 
 
-def texts_of(tables: Mapping[str, pa.Table], size: float = 1.0) -> dict[str, Column]:
-    """Return the columns that the rule reads, one number per text, null as NaN.
+class _TextColumns(Mapping[str, Column]):
+    """The columns that the rule reads; of a million texts all of them together take much memory."""
+
+    def __init__(self, tables: Mapping[str, pa.Table], size: float) -> None:
+        self._tables, self._size = tables, size
+        self._table_of_column = {
+            field.name: name
+            for name in ("highlights", "alternatives", "permutation")
+            if name in tables
+            for field in tables[name].schema
+            if not pa.types.is_list(field.type)
+        }
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table_of_column)
+
+    def __len__(self) -> int:
+        return len(self._table_of_column)
+
+    def __getitem__(self, name: str) -> Column:
+        if name == "predicted" and "above" in self:
+            return (self["above"] >= 0).astype(np.float64)
+        values = self._tables[self._table_of_column[name]][name].to_numpy()
+        column: Column = values.astype(np.float64)
+        release_mapped()
+        return column / self._size if name == "mean_tvd" else column
+
+
+def texts_of(tables: Mapping[str, pa.Table], size: float = 1.0) -> Mapping[str, Column]:
+    """Return the columns that the rule reads, one number per text, null as NaN; each when it is asked for.
 
     `size`: of one unit of change in the tables (`Scale.size`). Numbers below and above the mean of all are told
     apart as classes are.
     """
-    columns: dict[str, Column] = {}
-    for name in ("highlights", "alternatives", "permutation"):
-        if name in tables:
-            for field in tables[name].schema:
-                if not pa.types.is_list(field.type):
-                    values = tables[name][field.name].to_numpy()
-                    columns[field.name] = values.astype(np.float64)
-    if "mean_tvd" in columns:
-        columns["mean_tvd"] = columns["mean_tvd"] / size
-    if "above" in columns:
-        columns["predicted"] = (columns["above"] >= 0).astype(np.float64)
-    return columns
+    return _TextColumns(tables, size)
 
 
 def share_of_lead(values: Column, lead: Column) -> float:
@@ -151,14 +169,12 @@ def kept_alone(texts: Mapping[str, Column], name: str) -> Column:
 
 def class_numbers(texts: Mapping[str, Column], map_: str = "map") -> list[ClassNumbers]:
     """Return the numbers of every predicted class. `map_`: the ending of the columns of the map on trial."""
-    is_asked = np.isfinite(texts[f"gone_{map_}"])
+    asked = np.flatnonzero(np.isfinite(texts[f"gone_{map_}"]))
+    of_asked = {name: column[asked] for name, column in texts.items()}
+    classes = of_asked["predicted"]
     return [
-        _numbers(
-            int(c),
-            {name: x[is_asked & (texts["predicted"] == c)] for name, x in texts.items()},
-            map_,
-        )
-        for c in np.unique(texts["predicted"][is_asked])
+        _numbers(int(c), {name: x[classes == c] for name, x in of_asked.items()}, map_)
+        for c in np.unique(classes)
     ]
 
 
