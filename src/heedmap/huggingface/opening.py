@@ -98,7 +98,7 @@ def rehearse(
 
 
 def save_classifier(model: Model, folder: Path) -> None:
-    """Save the model and its tokenizer by `save_pretrained`, all files or none."""
+    """Save the model and its tokenizer or image processor by `save_pretrained`, all files or none."""
     assert isinstance(model, TransformerClassifier)
     with quiet(), folder_written(folder) as partial:
         model.model.save_pretrained(partial)

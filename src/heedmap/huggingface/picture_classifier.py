@@ -220,7 +220,7 @@ def read_by_patches(
     pictures = ItemVectors(bags, picturing.grid.width, in_memory=True)
     model = PatchModel(classifier, picturing, pictures)
     model.train(False)
-    return model, PatchTokens(special_tokens(model), pictures)
+    return model, PatchTokens(special_tokens(model), pictures, picturing)
 
 
 def samples(pictures: ItemVectors) -> tuple[Text, ...]:

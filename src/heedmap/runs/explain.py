@@ -91,7 +91,8 @@ def explain(
 
     Args:
         source: a run, a run's folder (whose corpus is not read), or a Hugging Face classifier: its folder, its
-            name on the Hub, or (model, tokenizer) or a text classification pipeline.
+            name on the Hub, or (model, tokenizer), (model, image processor) or a pipeline of text or image
+            classification.
         text: the text, or for a model of pictures the path of a picture; or a list of such, or of pairs
             (text, query) for a model of pairs.
         query: the question or hypothesis that a model of pairs reads the one text given.
@@ -141,7 +142,7 @@ def _opened(
         of_label = {} if output is None else {"output": output}
         if (opened_model := open_loaded(source, of_label, device)) is not None:
             model, settings_of_model = opened_model
-            return Path(IN_MEMORY), _settings_of(settings_of_model), model
+            return Path(IN_MEMORY), _settings_of(settings_of_model, model.nouns), model
     return opened(name_of(source, MODEL), variant, device, output)
 
 
