@@ -26,7 +26,7 @@ from heedmap.experiments.questions.permutation import permutation
 from heedmap.importance.deletions import reread_without_each
 from heedmap.runs.audit_defaults import audit_defaults, audited_split
 from heedmap.runs.open import open_run
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 
 def opened(folder: str, instances: int) -> AuditContext:

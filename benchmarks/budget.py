@@ -26,7 +26,7 @@ from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.rule import Answer, answer, map_numbers, texts_of
 from heedmap.runs.audit_defaults import audit_defaults, texts_to_draw
 from heedmap.runs.open import open_run
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 
 def first_certain(tables: dict[str, pa.Table], order: np.ndarray, seed: int) -> tuple[Answer, int]:

@@ -26,7 +26,7 @@ from heedmap.experiments.registry import registered
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.trace import Trace
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 TABLES = ("erasure", "decision_flips", "class_erasure")
 

@@ -23,7 +23,9 @@ from heedmap.data.item_vocabulary import ItemVocabulary
 from heedmap.data.rows import LabelledTexts, Row
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.runs.run import Run
-from heedmap.settings import DataSettings, ModelSettings, RunSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
 
 WIDTH = 512
 

@@ -32,7 +32,7 @@ from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.pair_classifier import PairClassifier
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 WORDS = [f"w{i}" for i in range(5000)]
 

@@ -26,7 +26,11 @@ from heedmap.models.attention_classifier import TextClassifier
 from heedmap.report.page import page
 from heedmap.report.text_data import pack_texts
 from heedmap.runs.audited import Audit
-from heedmap.settings import AuditSettings, DataSettings, ModelSettings, RunSettings, TrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 
 TEXTS = 2000
 SHAPES = ((20, 2), (20, 20), (200, 2), (200, 20))  # words per text, and classes

@@ -31,7 +31,7 @@ from heedmap.huggingface.interventions import Imposed
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.deletions import reread_without_each
 from heedmap.runs.open import open_model
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 COPIES = 4  # other weightings of each text
 

@@ -120,7 +120,7 @@ def all_pages(folder):
 
     from heedmap.papers.kit.render import page as reproduction
     from heedmap.report import pictures, shown_interventions
-    from heedmap.settings import AuditSettings
+    from heedmap.settings.audit import AuditSettings
 
     folder = folder / "a 'b\" <img src=x onerror=alert(5)>"
     folder.mkdir()

@@ -27,7 +27,8 @@ from heedmap.experiments.registry import registered
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
-from heedmap.settings import DataSettings, ModelSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
 from heedmap.terminal.displays import Display
 from heedmap.terminal.progress import shown_by
 

@@ -9,7 +9,7 @@ from heedmap.calibration.transformer import POSITIONS, planted_transformer
 from heedmap.data.vocabulary import SPECIAL
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import registered
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 FAITHFUL = ("row", 1, 0)
 

@@ -14,7 +14,7 @@ from heedmap.report.card import card
 from heedmap.runs.audit_folder import keep_tables
 from heedmap.runs.audited import Audit
 from heedmap.runs.folder import RunFolder
-from heedmap.settings import RunSettings
+from heedmap.settings.run import RunSettings
 
 EVIL = ["<script>alert(1)</script>", "</script><b>", "[red]markup[/red]", "<!--", "\x1b[31mred"]
 CLASSES = ["a<b", "plain", "[bold]third", *(f"class {i}" for i in range(3, 40))]

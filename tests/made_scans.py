@@ -4,7 +4,8 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.results import Results
-from heedmap.settings import AuditSettings, TransformerSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.models import TransformerSettings
 
 MAPS = [("row", layer, head) for layer in range(2) for head in (None, 0, 1)] + [
     ("rollout", 1, None)

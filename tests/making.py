@@ -14,7 +14,7 @@ from heedmap.data.corpus import Split
 from heedmap.experiments.columns import Columns
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import registered
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 ROWS = [{"text": f"this is text {i} !", "label": i % 2} for i in range(40)]
 SETTINGS = AuditSettings(permutations=20, integrated_gradients_instances=6)

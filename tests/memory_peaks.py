@@ -18,7 +18,8 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.experiments.methods import kendall
 from heedmap.runs.audit import audit
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings, DataSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import DataSettings
 
 SHORT = AuditSettings(permutations=7, descent_steps=3, search_steps=3, search_instances=8)
 

@@ -8,7 +8,7 @@ from tokenizers import processors
 
 from heedmap.data.texts import Pair, TwoTexts
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 ARCHITECTURES = ["bert", "distilbert", "albert", "gpt2", "bart", "xlnet"]
 TYPED = ("bert", "albert", "xlnet")  # tokenizers with a type for each side

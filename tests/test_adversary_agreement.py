@@ -21,7 +21,8 @@ from heedmap.retraining.base import base_of
 from heedmap.retraining.trainer import Trainer
 from heedmap.runs.retrain import retrain
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings, RetrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.retraining import RetrainSettings
 
 SIZES = {"embedding_size": 8, "hidden_size": 8, "epochs": 2, "min_df": 1}
 BRIEF = {"seeds": 2, "lambdas": (0.5,), "adversary_epochs": 3}

@@ -18,7 +18,7 @@ from heedmap.files.manifest import Manifest
 from heedmap.nouns import INSTANCES
 from heedmap.runs.audit import audit_as, open_audit, rewrite
 from heedmap.runs.from_arrays import from_array_files
-from heedmap.settings import RunSettings
+from heedmap.settings.run import RunSettings
 
 SIZES = (4, 6, 1, 9, 5, 0, 7, 2)
 NAMES = ("glad", "sad")

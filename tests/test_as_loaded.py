@@ -27,7 +27,7 @@ from heedmap.huggingface.loading import labels_of, load_classifier
 from heedmap.huggingface.opening import fitted_text, open_classifier
 from heedmap.huggingface.sample_texts import SENTENCES, sample_texts, thresholds
 from heedmap.huggingface.verification import verify
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 WRITTEN = [
     "A dull plot, and yet I laughed. ", "  two  blanks\t\tand tabs \n", "e\u0301te\u0301 na\u0308ive",

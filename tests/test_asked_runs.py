@@ -6,6 +6,7 @@ import datasets
 import numpy as np
 import pytest
 import torch
+from packed_texts import content
 from tiny_askers import LABELS, plain
 from tiny_transformers import tiny_tokenizer
 from wording import refused
@@ -22,6 +23,7 @@ from heedmap.huggingface.loading import (
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.tasks import Task
 from heedmap.huggingface.verification import verify
+from heedmap.report.text_data import pack_texts
 from heedmap.retraining.restricted import check
 
 FEW = {"permutations": 3, "instances": 8, "minutes": "all"}
@@ -195,6 +197,17 @@ def test_a_long_text_is_cut_or_read_in_the_window_with_its_word(tmp_path):
     assert [(len(text), text[text.target].strip()) for text in windows.texts] == [
         (30, "film"), (30, "film"), (1, "bad"),
     ]  # fmt: skip
+
+
+def test_the_page_names_the_two_words_of_each_masked_text(tmp_path):
+    model = save(tmp_path / "model", of_masks=True)
+    texts = [*MASKS, {"sentence": "the plot [MASK] bad", "answer": "the", "foil": "bad"}]
+    run = hm.open_model(model, write(tmp_path / "texts.jsonl", texts), progress=False)
+    audit = hm.audit(run, **FEW, progress=False)
+    index = json.loads(content(pack_texts(dict(audit.tables), audit.classes, []).index))
+    assert index["choices"] == [["film", "plot"]] * 3 + [["bad", "the"]]
+    named = [words[label] for words, label in zip(index["choices"], index["label"], strict=True)]
+    assert named == [text["answer"] for text in texts]
 
 
 @pytest.mark.parametrize("of_masks", [False, True])

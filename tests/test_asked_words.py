@@ -18,7 +18,7 @@ from heedmap.data.texts import (
 )
 from heedmap.errors import InputError
 from heedmap.experiments.methods.rereading import Readings
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 LABELS = ["O", "PER", "LOC"]
 

@@ -11,7 +11,7 @@ from heedmap.huggingface.model_adapter import attach
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.zoo import END, FIRST, ZOO
 from heedmap.importance.deletions import reread_without_each
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 READ_ONE = [
     row

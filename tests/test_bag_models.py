@@ -13,7 +13,7 @@ from heedmap.importance.leave_one_out import logits_without_each, logits_without
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.encoders import MLP
 from heedmap.models.per_class_classifier import PerClassClassifier
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 WIDTH, HIDDEN = 6, 8
 TOLERANCE = 1e-5

@@ -21,7 +21,8 @@ from heedmap.papers.jain_wallace.regularised import regularised
 from heedmap.papers.jain_wallace.substitution import substitution
 from heedmap.runs.open import open_run
 from heedmap.runs.train import train
-from heedmap.settings import DataSettings, ModelSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
 from heedmap.training.evaluation import scores_of
 from heedmap.training.log_odds import LogOdds, fit_log_odds
 

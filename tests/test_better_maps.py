@@ -19,7 +19,10 @@ from heedmap.experiments.results import Results
 from heedmap.files.tables import parquet
 from heedmap.report.head_figures import mixed
 from heedmap.runs.audited import Audit
-from heedmap.settings import AuditSettings, DataSettings, RunSettings, TransformerSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import TransformerSettings
+from heedmap.settings.run import RunSettings
 
 FEW = AuditSettings(integrated_gradients_steps=2, gradient_path="open", descent_steps=0)
 

@@ -15,7 +15,7 @@ from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.reasons import because, by_class, measured, named, what_to_do
 from heedmap.experiments.rule import ANSWERS, answer, map_numbers
 from heedmap.nouns import BAGS
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 CLASSES = ("bad", "good")
 

@@ -31,7 +31,7 @@ from heedmap.papers.brunner.paper import reproduce, with_random_weights
 from heedmap.papers.brunner.recovery import MAPS, Moments, Recovery, recovery_loss, token_states
 from heedmap.papers.brunner.result import range_name, result
 from heedmap.papers.brunner.settings import BrunnerSettings
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 TINY = {
     "train_texts": 12, "test_texts": 6, "attributed_texts": 2, "max_length": 24, "directions": 2,

@@ -21,7 +21,7 @@ from heedmap.experiments.registry import make_findings, registered
 from heedmap.experiments.results import attained
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 LENGTHS = (1, 2, 3, 5, 8, 8, 13, 21)
 

@@ -23,7 +23,10 @@ from heedmap.experiments.registry import make_findings
 from heedmap.measures import log_odds
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.report.class_figures import by_class
-from heedmap.settings import AuditSettings, DataSettings, ModelSettings, RunSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
 
 SETTINGS = AuditSettings(search_instances=12)
 LENGTHS = [1, 2, 3, 5, 8, 8, 12, 1, 4, 20]

@@ -7,7 +7,7 @@ import pytest
 from wording import refused, warned
 
 from heedmap.data.load import load, load_corpus
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 
 def folders(root, counts, text="It was {} film {}."):

@@ -31,7 +31,7 @@ from heedmap.comparisons.shown_texts import EXTREMES, shown_texts
 from heedmap.comparisons.sources import NamedAudit
 from heedmap.experiments import intervals
 from heedmap.experiments.results import TextNumbers
-from heedmap.settings import RunSettings
+from heedmap.settings.run import RunSettings
 
 TAIL = intervals.TAIL
 SLOW = pytest.mark.slow

@@ -14,7 +14,7 @@ from heedmap.data.embedded import EMBEDDED
 from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.tokens import spaces, words
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.options import Data
 
 

@@ -14,7 +14,7 @@ from heedmap.huggingface.from_memory import copy_device
 from heedmap.huggingface.placement import device_named
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.runs.stored_models import check_on_cpu
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 QUICK = ("instances", "gradient", "leave_one_out", "integrated_gradients", "permutation", "heads")

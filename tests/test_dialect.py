@@ -9,7 +9,9 @@ from heedmap.data.load import load, load_corpus
 from heedmap.data.readers import read_rows
 from heedmap.files.identity import identity
 from heedmap.runs.comparison import differences
-from heedmap.settings import DataSettings, ModelSettings, RunSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
 
 ROWS = [
     ("sehr schön, wirklich", "gut"),

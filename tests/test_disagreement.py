@@ -12,7 +12,7 @@ from heedmap.experiments.methods.disagreement import disagreement
 from heedmap.experiments.registry import make_findings
 from heedmap.experiments.results import Results
 from heedmap.report.page import page
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 CLOSED, OPEN = AuditSettings(), AuditSettings(gradient_path="open")
 N = 12

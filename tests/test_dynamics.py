@@ -12,7 +12,7 @@ from heedmap.data.load import load
 from heedmap.importance.gradients import influence
 from heedmap.runs.open import open_run
 from heedmap.runs.train import train
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training import dynamics, fit
 from heedmap.training.checkpoint import save_checkpoint
 from heedmap.training.dynamics import is_recorded, relevance_of

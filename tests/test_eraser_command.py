@@ -15,7 +15,7 @@ from heedmap.data.eraser_predictions import read_predictions
 from heedmap.errors import InputError
 from heedmap.runs.eraser_export import export
 from heedmap.runs.eraser_scores import score
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 AGREEMENT = {"AUPRC": "auprc", "token F1": "token_f1", "IOU F1": "iou_f1"}
 

@@ -31,7 +31,8 @@ from heedmap.importance.rationale_agreement import (
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.report.eraser_figures import rankings
-from heedmap.settings import AuditSettings, RunSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.run import RunSettings
 
 SETTINGS = AuditSettings(search_instances=12, integrated_gradients_instances=12)
 LENGTHS = [1, 2, 3, 5, 8, 8, 12, 1, 4, 30]

@@ -13,7 +13,7 @@ from heedmap.data.documents import documents, owners
 from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.tokens import TOKENIZERS
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 
 @pytest.fixture

@@ -18,7 +18,10 @@ from heedmap.experiments.questions.decision_flips import SHUFFLES, efficiency
 from heedmap.experiments.registry import make_findings
 from heedmap.measures import jensen_shannon
 from heedmap.report.erasure_figures import curves
-from heedmap.settings import AuditSettings, DataSettings, ModelSettings, RunSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
 
 SETTINGS = AuditSettings(search_instances=12)
 LENGTHS = [1, 2, 3, 5, 8, 8, 12, 1, 4, 20]

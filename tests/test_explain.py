@@ -29,7 +29,9 @@ from heedmap.report.window_views import sentences
 from heedmap.runs.audit_defaults import audited_split
 from heedmap.runs.explained import explained
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings, DataSettings, RunSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.run import RunSettings
 
 SMALL = {"embedding_size": 12, "hidden_size": 16, "min_df": 1}
 TEXT = "mark1 w03 w07 w11 w02 w05"

@@ -6,7 +6,7 @@ import pytest
 
 from heedmap.experiments.findings import BANDS, UNJUDGED, grade, to_json
 from heedmap.experiments.registry import make_findings
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 
 def tables(taus, tokens=None, predicted=None):

@@ -17,7 +17,8 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.listing import describe
 from heedmap.runs.occupancy import holds_another
 from heedmap.runs.saving import save_run
-from heedmap.settings import DataSettings, FineTuneSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.training import FineTuneSettings
 from heedmap.training.fine_tune import FineTuning, _Texts, new_model, pace
 from heedmap.training.fit import fit
 

@@ -95,7 +95,7 @@ def test_every_word_of_a_byte_level_model_has_a_weight_of_its_own(byte_level, tm
 def test_a_picture_shows_such_words_as_one_and_says_so(byte_level):
     from heedmap.huggingface.opening import open_classifier
     from heedmap.report.pictures import draw
-    from heedmap.settings import TransformerSettings
+    from heedmap.settings.models import TransformerSettings
 
     model, _ = open_classifier(TransformerSettings(source=str(byte_level)))
     picture = draw(model, "So... bad).")

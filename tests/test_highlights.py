@@ -16,7 +16,7 @@ from heedmap.experiments.questions.highlights import EXPERIMENT, PER_CLASS, TEXT
 from heedmap.experiments.registry import registered
 from heedmap.experiments.results import Results
 from heedmap.experiments.rule import FEWEST, Thresholds
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 SETTINGS = AuditSettings()
 T = Thresholds()

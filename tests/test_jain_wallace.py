@@ -15,7 +15,11 @@ from heedmap.papers.jain_wallace.published import PUBLISHED_SIZES
 from heedmap.papers.jain_wallace.settings import RECIPES, dataset_of
 from heedmap.runs import defaults
 from heedmap.runs.defaults import defaults_for, register
-from heedmap.settings import AuditSettings, DataSettings, ModelSettings, Settings, TrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.base import Settings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.training import TrainSettings
 
 QUICK = (
     "--encoders", "average", "--scores", "dot", "--seeds", "2", "--epochs", "2", "--instances", "15",

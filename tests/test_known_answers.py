@@ -12,7 +12,10 @@ from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.registry import make_findings, registered
-from heedmap.settings import AuditSettings, DataSettings, ModelSettings, RunSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
 
 SETTINGS = AuditSettings(descent_steps=0, curve=(0.01,))
 TABLES = (

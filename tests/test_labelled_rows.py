@@ -15,7 +15,7 @@ import heedmap as hm
 from heedmap.data.load import load_corpus
 from heedmap.data.markup import markup_in, without_html
 from heedmap.data.text_names import text_name
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 TEXTS = [f"This is film number {i} to me" for i in range(60)]
 

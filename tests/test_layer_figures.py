@@ -15,7 +15,7 @@ from heedmap.report.head_maps import means
 from heedmap.report.heatmaps import instance
 from heedmap.report.page import page
 from heedmap.runs.audited import Audit
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 PER_HEAD = ("row", "received", "gradient", "effective")
 LAYERS, HEADS = 3, 4

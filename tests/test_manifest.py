@@ -24,7 +24,10 @@ from heedmap.runs.folder import RUN_FILES, RunFolder
 from heedmap.runs.model_files import is_trained, write_model
 from heedmap.runs.occupancy import holds_another
 from heedmap.runs.open import open_run
-from heedmap.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 
 AUDIT = ("--instances", "9", "--permutations", "2")
 

@@ -23,7 +23,7 @@ from heedmap.models.attention_classifier import LOGITS, TOKENS
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.runs import audit as auditing
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.training import attention
 
 SLOW = pytest.mark.slow

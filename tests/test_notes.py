@@ -17,7 +17,7 @@ import heedmap as hm
 from heedmap.experiments.notes import MOST_TIED, tied_texts, ties
 from heedmap.huggingface.pair_models import sign_of_pairs
 from heedmap.report.card import card
-from heedmap.settings import ModelSettings, TransformerSettings
+from heedmap.settings.models import ModelSettings, TransformerSettings
 
 TEXTS = ["a great film .", "bad plot", "the plot is bad .", "unwatchable films"]
 

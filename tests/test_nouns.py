@@ -21,7 +21,8 @@ from heedmap.report.figures import figures
 from heedmap.report.page import page
 from heedmap.report.templates import _read_aloud, environment
 from heedmap.report.window_views import token_table
-from heedmap.settings import DataSettings, RunSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.run import RunSettings
 
 WRITTEN = re.compile(r"\b(?:[Tt]exts?|[Ww]ords?)\b")
 

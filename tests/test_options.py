@@ -9,17 +9,11 @@ from wording import refused
 
 import heedmap as hm
 from heedmap.keywords import split, takes
-from heedmap.settings import (
-    RAW_TEXTS,
-    TOKENS,
-    AuditSettings,
-    ModelSettings,
-    OptionSubset,
-    Settings,
-    TrainSettings,
-    TransformerSettings,
-    option,
-)
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.base import OptionSubset, Settings, option
+from heedmap.settings.data import RAW_TEXTS, TOKENS
+from heedmap.settings.models import ModelSettings, TransformerSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.terminal import options as opt
 
 

@@ -29,7 +29,8 @@ from heedmap.runs.audit import audit
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.other_seed import _names, other_seeds
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings, TrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.training import TrainSettings
 
 SIZES = {"encoder": "lstm", "embedding_size": 12, "hidden_size": 16, "epochs": 3, "min_df": 1}
 FEW = {"permutations": 3, "instances": 20}

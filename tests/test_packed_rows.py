@@ -8,7 +8,7 @@ import pytest
 from heedmap.data import rows as rows_module
 from heedmap.data.rows import BLOCK, PackedRows, Row, chosen, column, gathered
 from heedmap.data.splits import fill_splits, sampled, within_limits
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 RNG = np.random.default_rng(3)
 WORDS = ["a", "film", "É", "\ud800", "", "sehr gut", "日本"]

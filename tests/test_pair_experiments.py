@@ -14,7 +14,7 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import applicable, make_findings, registered
 from heedmap.measures import LN2, jensen_shannon, log_odds
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 SETTINGS = AuditSettings(
     permutations=6, epsilon=0.05, integrated_gradients_steps=48, search_steps=12, descent_steps=60

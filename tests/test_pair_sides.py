@@ -11,7 +11,7 @@ from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.pair_sides import audited_sides
 from heedmap.data.texts import Pair, TwoTexts
 from heedmap.nouns import PAIRS
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 ROWS = [("A man  sleeps.", "He rests!", "yes"), ("Two dogs run.", "They sit.", "no")] * 4
 

@@ -29,7 +29,9 @@ from heedmap.papers.serrano_smith.settings import ENCODERS as THEIR_ENCODERS
 from heedmap.papers.serrano_smith.settings import SerranoSmithSettings
 from heedmap.papers.serrano_smith.training import new_model
 from heedmap.retraining.deception import penalty
-from heedmap.settings import DataSettings, ModelSettings, TrainSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.attention import AttentionObjective, cross_entropy, optimizer_of
 from heedmap.training.objective import Progress
 

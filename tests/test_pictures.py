@@ -12,7 +12,7 @@ from wording import refused, stopped
 
 from heedmap.report import pictures, shown_interventions
 from heedmap.report.pictures import draw, page
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 TEXT = "A great film, the plot is unwatchable <script>alert(1)</script>."
 NAMES = [
@@ -217,7 +217,7 @@ def test_the_command_writes_the_page(heedmap, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_classifier_from_a_folder_is_drawn(classifier):
     from heedmap.huggingface.opening import open_classifier
-    from heedmap.settings import TransformerSettings
+    from heedmap.settings.models import TransformerSettings
 
     model, _ = open_classifier(TransformerSettings.of(source=str(classifier)))
     drawn = draw(model, "The acting is wonderful, but the unbelievable plot is not.")

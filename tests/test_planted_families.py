@@ -19,7 +19,8 @@ from heedmap.calibration.xor import is_left, is_right, with_both_others, with_ot
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.normalisers import normalise
-from heedmap.settings import ModelSettings, TrainSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.training import TrainSettings
 
 FAMILIES = families()
 SINGLE = {name: f for name, f in FAMILIES.items() if {"by hand", *OWN} & {*f.makers}}

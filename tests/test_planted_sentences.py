@@ -17,7 +17,7 @@ from heedmap.calibration.planted_sentences import (
 from heedmap.calibration.plants import FAITHFUL, IRRELEVANT, Plant, is_cue
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 FAMILIES = {n: family for n, family in families().items() if "hierarchical" in family.makers}
 PLAIN = Plant("any", "hierarchical", 0, classes=3, deciding=2, length=12, sharpness=5.0)

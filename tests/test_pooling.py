@@ -12,7 +12,7 @@ from heedmap.data.corpus import Split
 from heedmap.experiments.intervals import of_mean, of_share
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.registry import make_findings
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 
 def test_tables_of_whole_texts_are_left_alone():

@@ -18,7 +18,7 @@ from heedmap.data.load import as_written, load, load_corpus
 from heedmap.data.quality import folded, notes
 from heedmap.data.rows import Row
 from heedmap.report.wording import classes_text
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import quoted
 
 

@@ -6,7 +6,7 @@ import pytest
 import heedmap as hm
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.registry import registered
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 pytestmark = pytest.mark.slow
 

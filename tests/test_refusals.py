@@ -10,7 +10,8 @@ from wording import refused
 
 import heedmap as hm
 from heedmap.files.storage import refuse_file, refuse_place, refuse_special, write_atomically
-from heedmap.settings import AuditSettings, TrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.training import TrainSettings
 
 AUDIT = ("audit", "--data", "texts.csv")
 TRAIN = ("train", "--data", "texts.csv")

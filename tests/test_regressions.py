@@ -19,6 +19,7 @@ from tiny_transformers import TEXTS, tiny_model
 from wording import refused
 
 import heedmap as hm
+from heedmap.experiments import chunks
 from heedmap.experiments.bottom_line import bottom_line, kind_of
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import packaged_rates
@@ -334,20 +335,60 @@ def test_the_page_shows_numbers_with_their_unit(rated):
     assert not any("TVD" in name for name in names)
 
 
-def test_what_rests_on_the_bottom_line_or_on_classes_is_refused(rated, heedmap, tmp_path):
-    *_, run, _ = rated
-    with refused("minutes", "gives a number"):
-        hm.audit(run, minutes=1, overwrite=True, progress=False)
-    assert hm.audit(
-        replace(run, folder=None), minutes="all", permutations=2, progress=False
-    ).findings
-    model, data = run.folder.parent / "model", run.folder.parent / "data.csv"
-    done = heedmap(
-        "audit", "--model", model, "--data", data, "--minutes", "5", "--out", tmp_path / "none"
+def test_drawn_numbers_are_compared_with_those_of_all_texts_that_may_be_drawn(rated):
+    texts, _, run, whole = rated
+    drawn = hm.audit(replace(run, folder=None), drawn=18, permutations=2, progress=False)
+    numbers = np.array([plain_number("bert", text) for text in texts])
+    table = drawn["instances"]
+    assert len(table) == 18
+    for name, expected in {"mean": numbers.mean(), "deviation": numbers.std()}.items():
+        assert np.unique(table[f"outputs_{name}"]) == pytest.approx([expected], abs=ROUNDING)
+    assert set(table["outputs_texts"]) == {len(texts)}
+    above = (np.array(table["probabilities"].to_list())[:, 0] - numbers.mean()) / numbers.std()
+    assert drawn["highlights"]["above"].to_list() == pytest.approx(above, abs=1e-4)
+    assert scale_of(drawn.tables["instances"], drawn.classes).size == pytest.approx(numbers.std())
+    # What is known of a text does not depend on how many others were drawn.
+    in_whole = whole["highlights"].set_index(whole["instances"]["key"])
+    in_drawn = drawn["highlights"].set_index(table["key"])
+    same = in_whole.loc[in_drawn.index]
+    for name in ("gone_map", "alone_map", "probability", "above"):
+        expected = same[name].to_list()
+        assert in_drawn[name].to_list() == pytest.approx(expected, abs=1e-4, nan_ok=True)
+    (change,) = {finding.measure for finding in drawn.findings if finding.key == "permutation"}
+    assert f"the outputs of {len(texts)} texts, those that were drawn among them" in change
+
+
+def test_numbers_are_drawn_until_the_bottom_line_is_certain_or_the_time_is_over(rated):
+    _, _, run, whole = rated
+    audit = hm.audit(replace(run, folder=None), minutes=60, permutations=2, progress=False)
+    budget = audit.about["budget"]
+    assert budget["certain"]
+    assert budget["texts"] <= budget["of"] == len(whole["instances"])
+    assert audit.bottom_line.answer == whole.bottom_line.answer
+    stopped = hm.audit(replace(run, folder=None), minutes=1e-9, permutations=2, progress=False)
+    assert stopped.about["budget"]["texts"] == 1
+    assert stopped.bottom_line.answer == "cannot tell"
+
+
+def test_chunks_of_numbers_are_compared_with_those_of_all_texts(monkeypatch):
+    rng = np.random.default_rng(0)
+    states = [rng.normal(size=(n, 3)) for n in rng.integers(1, 6, 25)]
+    weights = [np.full(len(s), 1 / len(s)) for s in states]
+    arrays = {"weight": rng.normal(size=(1, 3)), "bias": np.zeros(1), "unit": "mm"}
+    run = hm.from_arrays(attention=weights, values=states, **arrays)
+    whole = hm.audit(run, progress=False)
+    monkeypatch.setattr(chunks, "TEXTS", 10)
+    parts = hm.audit(run, progress=False)
+    assert scale_of(parts.tables["instances"], ["mm"]) == scale_of(
+        whole.tables["instances"], ["mm"]
     )
-    assert done.code == 2
-    assert "leave it out" in done.err
-    assert not (tmp_path / "none").exists()
+    for name in ("jsd", "tvd", "outputs"):
+        if name in whole["adversary"]:
+            assert parts["adversary"][name].to_list() == whole["adversary"][name].to_list()
+
+
+def test_what_rests_on_classes_is_refused(rated, heedmap, tmp_path):
+    *_, run, _ = rated
     done = heedmap("picture", run.folder, "a film", "--out", tmp_path / "picture.html")
     assert done.code == 2
     assert "gives a number" in done.err

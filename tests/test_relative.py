@@ -12,7 +12,7 @@ from heedmap.experiments.intervals import of_mean, of_median
 from heedmap.experiments.results import Results
 from heedmap.report.verdict import _tenth_above, _verdict
 from heedmap.report.wording import scale_text
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 AUDIT = make_audit()
 

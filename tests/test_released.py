@@ -22,7 +22,8 @@ from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.measures import change_in_prediction
 from heedmap.models import from_jain_wallace
 from heedmap.runs.run import Run
-from heedmap.settings import DataSettings, RunSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.run import RunSettings
 
 KINDS = [(encoder, score) for encoder in ("lstm", "cnn", "average") for score in ("tanh", "dot")]
 SPECIAL = ["<0>", "<UNK>", "<SOS>", "<EOS>"]

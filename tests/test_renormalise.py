@@ -20,7 +20,7 @@ from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Trace
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 ERASED = ("erasure", "decision_flip", "decision_flips")
 AGAIN = AuditSettings(renormalise="again", search_instances=12)

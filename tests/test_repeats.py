@@ -24,7 +24,8 @@ from heedmap.experiments.registry import make_findings
 from heedmap.experiments.repeats import text_numbers
 from heedmap.report.card import card
 from heedmap.report.page import page
-from heedmap.settings import AuditSettings, DataSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import DataSettings
 
 
 def printed(audit):

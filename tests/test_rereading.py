@@ -20,7 +20,7 @@ from heedmap.experiments.methods.rereading import (
 )
 from heedmap.experiments.questions.highlights import sampled
 from heedmap.experiments.registry import registered
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from heedmap.runs.audit import open_audit
 from heedmap.runs.open import open_run
 from heedmap.runs.retrain import retrain
 from heedmap.runs.train import fine_tune
-from heedmap.settings import FineTuneSettings
+from heedmap.settings.training import FineTuneSettings
 
 FORBIDDEN = ("great", "bad")
 SETTINGS = FineTuneSettings(base="bert", epochs=1, batch_size=4)

@@ -24,7 +24,8 @@ from heedmap.retraining.trainer import Trainer, rounds
 from heedmap.runs.audit import audit, open_audit
 from heedmap.runs.retrain import questions, retrain
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings, RetrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.retraining import RetrainSettings
 from heedmap.training.evaluation import predict_logits
 
 SIZES = {"embedding_size": 8, "hidden_size": 8, "epochs": 2, "min_df": 1}

@@ -20,7 +20,7 @@ from heedmap.retraining.deception import (
     with_penalty,
 )
 from heedmap.retraining.reading import read
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.objective import Progress
 
 SETTINGS = TrainSettings(epochs=2, batch_size=4)

@@ -11,7 +11,8 @@ from torch.utils.checkpoint import checkpoint
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.runs.train import train
-from heedmap.settings import ModelSettings, TrainSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training import attention
 from heedmap.training.row_adam import RowAdam
 

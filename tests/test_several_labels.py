@@ -18,7 +18,7 @@ from heedmap.huggingface.one_output import answer_with_two, one_output
 from heedmap.huggingface.output_texts import NotPredicted
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.deletions import reread_without_each
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 from heedmap.sweeps.labels import audit_labels, folder_names, holm
 
 ARCHITECTURES = ["bert", "distilbert", "gpt2", "bart"]

@@ -10,7 +10,7 @@ from heedmap.data.corpus import Split
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.questions.baselines import importance_under
 from heedmap.experiments.registry import registered
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 EDGES = [*TEXTS, ["A", " film"]]  # of 4, 7, 1 and 2 words
 

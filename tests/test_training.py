@@ -9,7 +9,8 @@ from wording import refused, warned
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.runs.train import train
-from heedmap.settings import ModelSettings, TrainSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training import attention
 from heedmap.training.attention import AttentionObjective, batch_loss
 from heedmap.training.evaluation import evaluate

@@ -16,7 +16,7 @@ from heedmap.importance.words import sum_by_word
 from heedmap.measures import log_odds
 from heedmap.models.layered import Layered, Map
 from heedmap.models.trace import Model
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 CLOSE = 1e-4  # of logits: float32, weights of size .6, sums in another order
 ENCODERS = ["bert", "distilbert", "albert", "mpnet"]

@@ -14,7 +14,7 @@ from heedmap.data.unlabelled import read_unlabelled
 from heedmap.experiments.registry import make_findings
 from heedmap.report.examples import choose_examples
 from heedmap.report.page import page
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 FEW = {"permutations": 3, "instances": 12}
 WORDS = ["a", "film", "great", "bad", "plot", "unwatchable", "the", "is", "films", "."]

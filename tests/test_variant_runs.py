@@ -25,7 +25,7 @@ from heedmap.runs.listing import describe
 from heedmap.runs.retrain import retrain
 from heedmap.runs.train import train
 from heedmap.runs.variant_folder import keep_variant
-from heedmap.settings import RetrainSettings
+from heedmap.settings.retraining import RetrainSettings
 
 SIZES = {"embedding_size": 8, "hidden_size": 8, "epochs": 2, "min_df": 1}
 OPENED = {

@@ -21,13 +21,10 @@ from heedmap.experiments.findings import (
 )
 from heedmap.experiments.intervals import of_mean, of_median, of_share
 from heedmap.experiments.registry import make_findings, registered
-from heedmap.settings import (
-    AuditSettings,
-    DataSettings,
-    ModelSettings,
-    RunSettings,
-    TransformerSettings,
-)
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings, TransformerSettings
+from heedmap.settings.run import RunSettings
 
 SEED = 5
 SETTINGS = AuditSettings(seed=SEED)

@@ -10,7 +10,7 @@ from heedmap.counterfactual.constrained import search
 from heedmap.experiments.methods.adversary_search import most_different_met
 from heedmap.huggingface.maps import VIEWS
 from heedmap.measures import LN2, change_in_prediction, jensen_shannon
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 CLOSE = 1e-5  # gradients, in float32, added up in another order
 

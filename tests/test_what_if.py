@@ -18,7 +18,9 @@ from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.report.anonymous import without_texts
 from heedmap.report.page import page as report
 from heedmap.runs.audited import Audit
-from heedmap.settings import DataSettings, RunSettings, TrainSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 
 __all__ = ["chromium"]
 pytestmark = pytest.mark.browser

@@ -19,7 +19,7 @@ from heedmap.papers.wiegreffe_pinter.paper import read, reproduce
 from heedmap.papers.wiegreffe_pinter.published import F1, REPLICATED
 from heedmap.papers.wiegreffe_pinter.result import result
 from heedmap.papers.wiegreffe_pinter.settings import DATA
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 TINY = {"seeds": 2, "epochs": 1, "adversary_epochs": 2, "lambdas": (0.5,), "workers": 1}
 

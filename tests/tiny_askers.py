@@ -8,7 +8,7 @@ from heedmap.data.asked_words import FIRST_AND_SECOND
 from heedmap.data.texts import Asked
 from heedmap.huggingface.targets import answer_at_targets
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 LABELS = ["O", "PER", "LOC"]
 MORE = {

@@ -20,7 +20,10 @@ from heedmap.models.pair_classifier import PairClassifier
 from heedmap.runs.audit_folder import conclude, put_about
 from heedmap.runs.audited import Audit
 from heedmap.runs.folder import RunFolder
-from heedmap.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 
 WORDS = [f"zqword{i:02d}" for i in range(20)]
 ASKED = [f"yqasked{i}" for i in range(4)]

@@ -7,7 +7,7 @@ import torch
 from tiny_transformers import tiny_model, tiny_tokenizer
 
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 ARCHITECTURES = ["bert", "distilbert", "gpt2", "llama", "bart"]
 WORDS = ["a", "film", "great", "bad", "plot", "unwatchable", "the", "is", "films", "."]

@@ -10,7 +10,8 @@ from transformers import AutoModelForSequenceClassification, PreTrainedTokenizer
 
 from heedmap.data.load import load_corpus
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import DataSettings, TransformerSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import TransformerSettings
 
 WORDS = [
     "a",

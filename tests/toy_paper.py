@@ -37,7 +37,7 @@ from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.reproduction import Cell, CellReproduction, Experiment
 from heedmap.papers.kit.result import Claim, Table, changed_settings
 from heedmap.report.grid_figures import bars
-from heedmap.settings import Settings
+from heedmap.settings.base import Settings
 from heedmap.terminal.progress import doing
 
 SCHEMA = pa.schema([("seed", pa.int64()), ("square", pa.float64())])

@@ -34,6 +34,8 @@ export interface Index {
   confidence: number[];
   query?: string[][];
   candidates?: number[];
+  /** What the classes are for each text, where that is another word for each: the two of which one is hidden. */
+  choices?: string[][];
   facts: Fact[];
   /** The tokens of the maps that have others than the text, by the map's number. */
   own: Record<string, (string[] | null)[]>;
@@ -72,6 +74,11 @@ export async function unpack(packed: string): Promise<ArrayBuffer> {
 /** Read the index. */
 export async function readIndex(packed: string): Promise<Index> {
   return JSON.parse(new TextDecoder().decode(await unpack(packed))) as Index;
+}
+
+/** The name of a class; of a text that has a word for each class, that word. */
+export function classOf(index: Index, row: number, number: number): string | null {
+  return index.choices?.[row]?.[number] ?? index.classes[number] ?? null;
 }
 
 /** The tokens of a map of a text: the text's, if it has none of its own. */

@@ -1,7 +1,7 @@
 // Which texts a state shows, and in which order.
 import { MEANINGS, OF_NUMBERS } from "./column_meanings.ts";
 import { reword } from "./nouns.ts";
-import type { Index } from "./payload.ts";
+import { classOf, type Index } from "./payload.ts";
 import type { State } from "./state.ts";
 
 export type Value = string | number | null;
@@ -19,17 +19,17 @@ const LEVELS = ["for", "mixed", "against", "cannot tell"];
 
 /** All columns: those that every text has, and a text's numbers, by their names. */
 export function columns(index: Index): Column[] {
-  const className = (number: number | null | undefined): Value =>
-    number === null || number === undefined ? null : (index.classes[number] ?? null);
+  const className = (row: number, number: number | null | undefined): Value =>
+    number === null || number === undefined ? null : classOf(index, row, number);
   const fixed: Omit<Column, "meaning">[] = [
     { id: "name", title: "name", value: (row) => index.name[row] ?? null },
     { id: "text", title: "text", value: (row) => textOf(index, row) },
-    { id: "predicted", title: "predicted", value: (row) => className(index.predicted[row]) },
+    { id: "predicted", title: "predicted", value: (row) => className(row, index.predicted[row]) },
     { id: "confidence", title: "confidence", decimals: 3, value: (row) => index.confidence[row] ?? null },
     { id: "length", title: "length", decimals: 0, value: (row) => (index.tokens[row] ?? []).length },
   ];
   if (index.label.some((label) => label !== null)) {
-    fixed.splice(3, 0, { id: "label", title: "label", value: (row) => className(index.label[row]) });
+    fixed.splice(3, 0, { id: "label", title: "label", value: (row) => className(row, index.label[row]) });
     fixed.splice(4, 0, { id: "right", title: "right", value: (row) => rightness(index, row) });
   }
   if (index.unit !== undefined) {

@@ -2,7 +2,7 @@
 import { moved } from "./arrow_keys.ts";
 import { chip, element, fixed, visible } from "./elements.ts";
 import { reword } from "./nouns.ts";
-import type { Index, TextMap } from "./payload.ts";
+import { classOf, type Index, type TextMap } from "./payload.ts";
 import { rightness } from "./selection.ts";
 import { balancedLines, decimalsOf } from "./word_lines.ts";
 
@@ -277,14 +277,14 @@ function about(index: Index, row: number): HTMLElement[] {
     const expected = index.expected[row];
     line.append(
       correct === "right" || typeof expected !== "number"
-        ? pair("label", className(index, label))
-        : pair("label", className(index, label), ` with probability ${fixed(expected, 3)}`),
+        ? pair("label", className(index, row, label))
+        : pair("label", className(index, row, label), ` with probability ${fixed(expected, 3)}`),
     );
   }
   const candidates = index.candidates?.[row];
   const among = candidates === undefined ? "" : ` among ${candidates} candidates`;
   const confidence = fixed(index.confidence[row] ?? 0, 3);
-  const predicted = className(index, index.predicted[row] ?? 0);
+  const predicted = className(index, row, index.predicted[row] ?? 0);
   line.append(
     index.unit === undefined
       ? pair("predicted", predicted, ` with probability ${confidence}${among}`)
@@ -302,8 +302,8 @@ function about(index: Index, row: number): HTMLElement[] {
   return parts;
 }
 
-function className(index: Index, number: number): string {
-  return visible(index.classes[number] ?? "");
+function className(index: Index, row: number, number: number): string {
+  return visible(classOf(index, row, number) ?? "");
 }
 
 function pair(name: string, value: string, rest = ""): HTMLElement {

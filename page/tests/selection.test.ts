@@ -29,6 +29,18 @@ function rows(change: Partial<State>): number[] {
   return select(index, all, words, { ...DEFAULT, ...change });
 }
 
+describe("columns", () => {
+  it("name the words of which one is hidden, where each text has its own", () => {
+    const hidden = { ...index, choices: [["has", "have"], ["is", "are"], ["go", "goes"], ["a", "b"]] };
+    const shown = (id: string): unknown[] => {
+      const column = columns(hidden).find((other) => other.id === id);
+      return [0, 1, 2, 3].map((row) => column?.value(row));
+    };
+    expect(shown("predicted")).toEqual(["have", "are", "go", "a"]);
+    expect(shown("label")).toEqual(["have", "is", null, "b"]);
+  });
+});
+
 describe("select", () => {
   it("shows all texts in the order of the data without a choice", () => {
     expect(rows({})).toEqual([0, 1, 2, 3]);

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from heedmap.settings import OptionSubset, Settings
+from heedmap.settings.base import OptionSubset, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 Group = type[Settings] | OptionSubset

@@ -25,7 +25,7 @@ from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.encoders import Average, NoEncoder
 from heedmap.models.normalisers import normalise
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 # How a word's value reaches the read-out: in its own state, in all states, or in the next word's.
 Way = Literal["own", "spread", "moved"]

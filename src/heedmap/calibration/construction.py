@@ -27,7 +27,7 @@ from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.classifier import Classifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.trace import Model
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 
 MANY = 1600  # training texts of plants of ten classes or more
 FARTHEST = 0.2  # mean TVD of learned weights from the plant's

@@ -26,7 +26,7 @@ from heedmap.experiments.rule import texts_of
 from heedmap.experiments.scales import scale_of
 from heedmap.files.tables import read_table, write_table
 from heedmap.models.layered import Layered
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.terminal.progress import portion
 
 ABOUT = b"plant"  # key of what a table is of, in its metadata

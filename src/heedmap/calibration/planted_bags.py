@@ -33,7 +33,8 @@ from heedmap.data.item_vectors import SIGN, ItemVectors, held_bag
 from heedmap.data.item_vocabulary import ItemVocabulary
 from heedmap.data.vocabulary import SPECIAL
 from heedmap.models.attention_classifier import TextClassifier
-from heedmap.settings import ModelSettings, TrainSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.objective import seeded
 
 PICTURES, ONE_HOT, BY_HAND = "bags of pictures", "bags of one-hot vectors", "bags by hand"

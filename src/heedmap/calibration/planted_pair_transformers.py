@@ -37,7 +37,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.texts import Pair, Text
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 from heedmap.training.objective import seeded
 
 BY_HAND, BERT = "pair transformer by hand", "pair bert"

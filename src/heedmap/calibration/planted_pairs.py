@@ -43,7 +43,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 from heedmap.training.objective import seeded
 
 ENCODER = "lstm"

@@ -24,7 +24,7 @@ from heedmap.huggingface.patch_model import PatchModel
 from heedmap.huggingface.patch_tokens import FIRST
 from heedmap.huggingface.picture_classifier import PictureClassifier, read_by_patches
 from heedmap.huggingface.picture_loading import Picturing, picturing
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 CHANNELS, SIDE = 3, 8  # of a patch
 # Pictures of each word, of which half are to learn from. Those of a digit are more different.

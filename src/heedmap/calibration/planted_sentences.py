@@ -44,7 +44,7 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier, SentenceBatch
 from heedmap.models.trace import Model
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 from heedmap.training.objective import seeded
 
 ENCODER = "gru"  # of words and of sentences, as Yang et al.

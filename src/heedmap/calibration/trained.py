@@ -28,7 +28,8 @@ from heedmap.models.attention_classifier import AttentionClassifier, TextClassif
 from heedmap.models.encoders import CNN, GRU, LSTM
 from heedmap.models.normalisers import normalise
 from heedmap.models.pair_classifier import PairClassifier
-from heedmap.settings import ModelSettings, TrainSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.attention import AttentionObjective, batch_loss
 from heedmap.training.fit import fit
 from heedmap.training.objective import Progress, seeded

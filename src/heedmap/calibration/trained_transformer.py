@@ -24,7 +24,7 @@ from heedmap.data.texts import Text
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.measures import total_variation
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 from heedmap.training.fit import fit
 from heedmap.training.objective import Objective, Progress, seeded
 

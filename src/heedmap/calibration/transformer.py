@@ -32,7 +32,7 @@ from heedmap.calibration.plants import Design, Plant, scores_of, spaced
 from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")  # as many as SPECIAL, so that words keep their numbers
 POSITIONS = 96

@@ -16,15 +16,10 @@ from heedmap.experiments import summaries
 from heedmap.files.naming import is_there
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run_paths import DefaultPlace
-from heedmap.settings import (
-    RAW_TEXTS,
-    TOKENS,
-    AuditSettings,
-    DataSettings,
-    ModelSettings,
-    TrainSettings,
-    TransformerSettings,
-)
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import RAW_TEXTS, TOKENS, DataSettings
+from heedmap.settings.models import ModelSettings, TransformerSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Command, Json
 from heedmap.terminal.progress import working
@@ -134,8 +129,6 @@ def audit_command(
                 {**_opening_options(given), "device": device}, options,
             )  # fmt: skip
             return
-        if {"minutes", "drawn"} & options.keys():
-            _check_drawing(model, given.values.get("output"), AuditSettings.of(**options))
         opened = _open(model, Path(str(data)), given, out, overwrite, device)
         _audit(opened, as_json, fail_on, overwrite=overwrite, **options)
     else:
@@ -236,16 +229,6 @@ def _open(
         return open_model(
             model, str(data), out=place, overwrite=overwrite, device=device, **options
         )
-
-
-def _check_drawing(model: str, label: str | None, settings: AuditSettings) -> None:
-    """Raise InputError before a run's folder is made, if texts are to be drawn for a model of numbers."""
-    from heedmap.huggingface.loading import outputs_of
-    from heedmap.huggingface.picture_loading import reads_pictures
-    from heedmap.runs.budget import GIVES_NUMBER, refuse_drawing
-
-    if not reads_pictures(model) and len(outputs_of(model, label)[0]) == 1:
-        refuse_drawing(settings, GIVES_NUMBER)
 
 
 def _opening_options(given: opt.Given) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from heedmap.data.file_kinds import refuse_missing
-from heedmap.settings import TOKENS, DataSettings
+from heedmap.settings.data import TOKENS, DataSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json
 from heedmap.terminal.output import say

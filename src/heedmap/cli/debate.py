@@ -7,7 +7,8 @@ import typer
 
 from heedmap.data.file_kinds import refuse_missing
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings, OptionSubset
+from heedmap.settings.base import OptionSubset
+from heedmap.settings.data import DataSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings, OptionSubset
+from heedmap.settings.base import OptionSubset
+from heedmap.settings.data import DataSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import WIDE, cell, say, show
 from heedmap.terminal.progress import working

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedmap.errors import InputError
-from heedmap.settings import READING, DataSettings
+from heedmap.settings.data import READING, DataSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json
 from heedmap.terminal.output import csv_cell, remark

@@ -103,7 +103,7 @@ def _at(model: "TransformerClassifier", layer: int | None) -> "TransformerClassi
     """Return the same classifier with another layer's weights on trial: all heads, the row that is read."""
     from heedmap.huggingface.model_adapter import detach
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
-    from heedmap.settings import TransformerSettings
+    from heedmap.settings.models import TransformerSettings
 
     layer_index = model.settings.layer if layer is None else layer
     settings = TransformerSettings.of(source=model.settings.source, layer=layer_index)

@@ -9,7 +9,7 @@ from heedmap.cli.report import show_audit
 from heedmap.errors import InputError
 from heedmap.experiments import summaries
 from heedmap.runs.folder import RunFolder
-from heedmap.settings import RetrainSettings
+from heedmap.settings.retraining import RetrainSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Command, Json
 from heedmap.terminal.progress import working

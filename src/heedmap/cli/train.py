@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING
 from heedmap.data.file_kinds import refuse_missing
 from heedmap.errors import InputError
 from heedmap.runs.run_paths import DefaultPlace
-from heedmap.settings import (
-    RAW_TEXTS_TO_LEARN,
-    TOKENS,
-    FineTuneSettings,
-    ModelSettings,
-    TrainSettings,
-)
+from heedmap.settings.data import RAW_TEXTS_TO_LEARN, TOKENS
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.training import FineTuneSettings, TrainSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 from heedmap.terminal.progress import working

@@ -21,7 +21,7 @@ from heedmap.experiments.pooling import by_text
 from heedmap.nouns import shared_nouns
 from heedmap.report.wording import plural
 from heedmap.runs.audited import Audit
-from heedmap.settings import BUDGET
+from heedmap.settings.audit import BUDGET
 
 # Differ among seeds and data; a budget has a note of its own.
 EXPECTED = (

@@ -12,7 +12,9 @@ from heedmap.comparisons.sources import NamedAudit
 from heedmap.experiments.findings import Finding
 from heedmap.files.identity import PLACES
 from heedmap.report.wording import plural
-from heedmap.settings import FREE, FineTuneSettings, RunSettings
+from heedmap.settings.base import FREE
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import FineTuneSettings
 
 SEEDS = ("train.seed", "data.seed", "audit.seed")
 FOLLOWING = (

@@ -32,7 +32,7 @@ from heedmap.data.text_names import places
 from heedmap.data.texts import HIDDEN
 from heedmap.data.tokens import spaced
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import some_of
 
 WORDS = ("tokens", "words", "text", "sentence")

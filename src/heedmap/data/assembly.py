@@ -23,7 +23,7 @@ from heedmap.data.selection import classes_of
 from heedmap.data.splits import also_in, fill_splits, parts_within_limits, sampled
 from heedmap.data.text_names import text_name
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 
 def to_train(texts: LabelledTexts, settings: DataSettings) -> Corpus:

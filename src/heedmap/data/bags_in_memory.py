@@ -14,7 +14,8 @@ from heedmap.data.rows import LabelledTexts, Row
 from heedmap.errors import InputError
 from heedmap.keywords import split, takes
 from heedmap.nouns import BAGS
-from heedmap.settings import DataSettings, OptionSubset
+from heedmap.settings.base import OptionSubset
+from heedmap.settings.data import DataSettings
 
 # A bag is read whole.
 IN_MEMORY: dict[str, Any] = {"source": "bags in memory", "max_tokens": 1 << 30, "nouns": BAGS}

@@ -27,7 +27,7 @@ from heedmap.data.tokens import (
 )
 from heedmap.data.yahoo_feed import TEST, TOPICS, TRAIN_DEV, read_feed
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from heedmap.data.readers import SPLITS
 from heedmap.data.text_names import is_place
 from heedmap.data.texts import Asked, Pair, Stored, Text, TwoTexts
 from heedmap.data.thumbnails import thumbnail
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.html import html_table
 from heedmap.terminal.output import printable, remark
 

@@ -13,7 +13,7 @@ from heedmap.data.in_memory import InMemory
 from heedmap.data.selection import read_labelled
 from heedmap.data.streams import reading
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 CARRIERS = (
     "a folder in ERASER's layout, a table with a column evidence_spans, SST with its token_labels or trees, "

@@ -14,7 +14,7 @@ from heedmap.data.rows import LabelledTexts, Parts, Row
 from heedmap.data.tokens import spaced
 from heedmap.data.toy_bags import RULES, toy_bags
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 STORIES = ("babi_qa1", "babi_qa2", "babi_qa3")
 BIOGRAPHIES = {"biographies-gender": "gender", "biographies-occupation": "occupation"}

@@ -29,7 +29,7 @@ from heedmap.data.rows import TEXT_COLUMNS, ColumnSpec, PackedRows, Parts, Row, 
 from heedmap.data.text_names import places
 from heedmap.data.tokens import TOKENIZERS, pieces
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import quoted, some_of
 
 _QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""

@@ -23,7 +23,7 @@ from heedmap.errors import InputError
 from heedmap.files.memory import return_freed_memory
 from heedmap.keywords import split, takes
 from heedmap.nouns import ASKED_WORDS, PAIRS
-from heedmap.settings import TOKENS, DataSettings
+from heedmap.settings.data import TOKENS, DataSettings
 from heedmap.terminal.progress import working
 
 UNLIMITED = 1 << 30

@@ -12,7 +12,7 @@ from heedmap.data.pair_sides import audited_sides
 from heedmap.data.rows import ColumnSpec, Row
 from heedmap.data.splits import within_limits
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 
 def one_text(

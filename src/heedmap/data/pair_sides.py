@@ -7,7 +7,7 @@ import numpy as np
 
 from heedmap.data.corpus import Split
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 MARKS_OF_TEXT = "marks of words: those of the text alone are known, and they are not read (kept)"
 

@@ -27,7 +27,7 @@ from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import without_markup
 from heedmap.errors import InputError
 from heedmap.nouns import TEXTS, Nouns
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import quoted, some_of
 
 FEW = 10

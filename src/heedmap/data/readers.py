@@ -21,7 +21,7 @@ from heedmap.data.labels import shortest
 from heedmap.data.parquet_rows import read_parquet
 from heedmap.data.streams import first_line, open_bytes, reading
 from heedmap.errors import InputError, check_installed
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 if TYPE_CHECKING:
     from datasets import Dataset

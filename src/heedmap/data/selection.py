@@ -17,7 +17,7 @@ from heedmap.data.rows import LabelledTexts, PackedRows, Parts, Row, gathered
 from heedmap.data.sources import labelled_texts, read_texts
 from heedmap.data.splits import fill_splits
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 
 def read_labelled(settings: DataSettings, in_memory: InMemory | None = None) -> LabelledTexts:

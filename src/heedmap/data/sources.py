@@ -38,7 +38,7 @@ from heedmap.data.rows import (
 )
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import some_of
 
 

@@ -10,7 +10,7 @@ from heedmap.data.corpus import KEPT
 from heedmap.data.rows import Parts, Row, column, gathered
 from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import cut
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 # One file without splits: a fifth of each class is the test split, 15 % of the rest the dev split.
 TEST_SHARE, DEV_SHARE = 0.20, 0.15

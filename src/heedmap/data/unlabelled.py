@@ -11,7 +11,7 @@ from heedmap.data.readers import dialect_of, read_rows
 from heedmap.data.rows import ColumnSpec
 from heedmap.data.text_names import places
 from heedmap.errors import InputError
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import some_of
 
 

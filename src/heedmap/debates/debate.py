@@ -27,7 +27,8 @@ from heedmap.papers.kit.render import write
 from heedmap.papers.kit.timing import Timer
 from heedmap.report.wording import plural
 from heedmap.runs.run_paths import DefaultPlace, Out
-from heedmap.settings import DataSettings, OptionSubset
+from heedmap.settings.base import OptionSubset
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.displays import span
 from heedmap.terminal.output import remark, some_of
 from heedmap.terminal.progress import note, portion, working

@@ -21,7 +21,8 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.retrain import retrain
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings, RetrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.retraining import RetrainSettings
 
 MODEL = {"encoder": "lstm", "score": "additive"}
 # Necessity, stability, guidance and trained adversaries are asked by Wiegreffe & Pinter's part.

@@ -19,7 +19,8 @@ from heedmap.papers.kit.parts import ABOUT, read_about
 from heedmap.papers.kit.render import page, terminal
 from heedmap.papers.kit.result import MARK, Claim, Result, Table
 from heedmap.report.wording import plural
-from heedmap.settings import DataSettings, Settings
+from heedmap.settings.base import Settings
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import show
 
 ABOUT_FILES = (ABOUT,)

@@ -20,9 +20,9 @@ from heedmap.experiments.reasons import because, by_class, measured, what_to_do
 from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
 from heedmap.experiments.scales import answer_names, scale_of
 from heedmap.nouns import BAGS, PICTURES, TEXTS, Nouns
-from heedmap.settings import (
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.models import (
     ArraysSettings,
-    AuditSettings,
     ModelSettings,
     PoolingSettings,
     TransformerSettings,

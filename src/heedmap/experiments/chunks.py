@@ -7,12 +7,14 @@ have the same bytes wherever an audit was stopped.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from heedmap.data.corpus import Split
 from heedmap.experiments.context import AuditContext
+from heedmap.experiments.output_spread import OutputSpread
 from heedmap.files.tables import renumbered
 from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
@@ -182,6 +184,11 @@ class _ChunkContext(AuditContext):
             whole=whole.split,
         )
         self._of_all = whole
+
+    @cached_property
+    def output_spread(self) -> OutputSpread:
+        """Return how the outputs of the texts of all chunks are spread."""
+        return self._of_all.output_spread
 
     def table(self, name: str) -> pa.Table:
         """Return the table of one experiment for these texts."""

@@ -11,15 +11,17 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedmap.data.batches import Batch, sorted_batches
+from heedmap.data.batches import Batch, scatter_rows, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
 from heedmap.experiments.generators import named_generator
+from heedmap.experiments.output_spread import OutputSpread, spread_of
 from heedmap.experiments.variants import Retraining
 from heedmap.files.table_folder import TableFolder
+from heedmap.measures import predictions
 from heedmap.models.trace import Model, Trace
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.terminal.progress import step, track
 
 KEPT = 1 << 28  # bytes of traces cached for the next experiment; others are recomputed
@@ -229,6 +231,14 @@ class AuditContext:
                     self._traces[i] = trace
                     self._bytes += size
             yield batch, trace
+
+    @cached_property
+    def output_spread(self) -> OutputSpread:
+        """Return how the outputs of all texts are spread, of a model that gives a number."""
+        batches = self.batches_of(range(len(self.split)))
+        outputs = {batch.rows: self.model.trace(batch).logits for batch in batches}
+        by_row = predictions(scatter_rows([*outputs], [*outputs.values()]))
+        return spread_of(by_row[:, 0].numpy(force=True), self.split.text_of)
 
     @property
     def traces(self) -> Iterator[Trace]:

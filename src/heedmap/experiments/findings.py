@@ -15,7 +15,7 @@ from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.rounding import number, told_apart
 from heedmap.nouns import Nouns
-from heedmap.settings import RunSettings
+from heedmap.settings.run import RunSettings
 from heedmap.terminal.html import html_table
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.pooling import TEXT
-from heedmap.settings import AnyModelSettings, TransformerSettings
+from heedmap.settings.models import AnyModelSettings, TransformerSettings
 
 MOST_TIED = (
     0.25  # share of the texts; of SST's a seventh have ties in float32, three quarters in bfloat16

@@ -15,10 +15,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
+from heedmap.experiments.output_spread import DEVIATION, MEAN, TEXTS
+
 TEXT = "text"  # column of `instances` that numbers the texts; without it every row is a whole text
 _DIMENSIONS = ("positions", "rank", "free", "free_on_simplex")
 # Tables in which the 0 of a one-word window means nothing: it has no weights to shuffle or replace.
 _OF_WEIGHTS = ("permutation", "adversary", "smallest_change")
+_OF_TEXT = ("amount", MEAN, DEVIATION, TEXTS)  # columns of `instances` that windows of a text share
 _WITHIN = ["view", "layer", "head", "class"]
 
 
@@ -80,7 +83,7 @@ def _instances(frame: pd.DataFrame) -> pd.DataFrame:
             "predicted": shares.argmax(1),
             "probabilities": list(shares),
             **means,
-            **({"amount": groups["amount"].first().to_numpy()} if "amount" in frame else {}),
+            **{name: groups[name].first().to_numpy() for name in _OF_TEXT if name in frame},
         }
     )
 

@@ -7,7 +7,9 @@ tables are those of the same number of texts wherever an audit stopped.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,8 @@ import pyarrow as pa
 from heedmap.data.corpus import Split
 from heedmap.experiments.certainty import possible_answers
 from heedmap.experiments.context import AuditContext
-from heedmap.experiments.drawing import FIRST_LOOK, looks, stops
+from heedmap.experiments.drawing import FIRST_LOOK, first_texts, looks, stops
+from heedmap.experiments.output_spread import OutputSpread
 from heedmap.experiments.pooling import TEXT, by_text
 from heedmap.experiments.questions import (
     alternatives,
@@ -29,10 +32,11 @@ from heedmap.experiments.rates import Rates
 from heedmap.experiments.registry import Experiment, make_findings
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.rule import Answer, texts_of
+from heedmap.experiments.scales import scale_of
 from heedmap.files.table_folder import TableFolder
 from heedmap.files.tables import parquet, read_table, renumbered
 from heedmap.models.trace import Model
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.terminal.progress import doing, in_job
 
 FOLDER = "drawn"  # of the tables of the parts, in that of the audit's
@@ -85,6 +89,19 @@ class Reading:
         return len(self.answers) == 1 or self.texts == self.total
 
 
+class _PartContext(AuditContext):
+    """The input of the experiments for one part; numbers are compared with those of the texts to draw."""
+
+    def __init__(self, *args: Any, to_draw: AuditContext, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._to_draw = to_draw
+
+    @cached_property
+    def output_spread(self) -> OutputSpread:
+        """Return how the outputs are spread of the texts that make the bottom line without a budget."""
+        return self._to_draw.output_spread
+
+
 class Reader:
     """Reads texts in their drawing order; parts that a folder has are not asked again.
 
@@ -104,6 +121,7 @@ class Reader:
         self.model, self.drawing, self.settings, self.rates = model, drawing, settings, rates
         self.total = min(total, drawing.whole_texts)
         self.folder = folder
+        self._to_draw = AuditContext(model, first_texts(drawing, self.total), settings, ASKED)
         text_of = np.arange(len(drawing)) if drawing.text_of is None else drawing.text_of
         self._row_of_text = np.searchsorted(text_of, np.arange(drawing.whole_texts + 1))
         self._parts: list[dict[str, pa.Table]] = []
@@ -143,7 +161,7 @@ class Reader:
     def _ask(self, start: int, end: int) -> None:
         first, last = (int(self._row_of_text[text]) for text in (start, end))
         doing(f"text {end} of at most {self.total}")
-        context = AuditContext(
+        context = _PartContext(
             self.model,
             self.drawing.take(range(first, last)),
             self.settings,
@@ -151,6 +169,7 @@ class Reader:
             None if self.folder is None else self.folder.part(f"{FOLDER}/{start:05d}-{end:05d}"),
             first_row=first,
             whole=self.drawing,
+            to_draw=self._to_draw,
         )
         is_new = not all(context.done(name) for name in KEPT)
         began = time.monotonic()
@@ -183,7 +202,7 @@ class Reader:
             return ("cannot tell",)
         clusters = text_numbers(tables["instances"])
         possible = possible_answers(
-            texts_of(tables),
+            texts_of(tables, scale_of(tables["instances"], self.model.classes).size),
             clusters,
             max(self.total, texts),
             self.rates.thresholds,

@@ -26,7 +26,8 @@ from heedmap.experiments.results import Results, TextNumbers
 from heedmap.experiments.variants import Retraining, Variant
 from heedmap.models.trace import Capability, Model
 from heedmap.nouns import TEXTS, Nouns
-from heedmap.settings import AnyModelSettings, AuditSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.models import AnyModelSettings
 
 if TYPE_CHECKING:
     import pandas as pd

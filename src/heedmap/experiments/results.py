@@ -16,13 +16,8 @@ from heedmap.experiments.rates import Rates
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.scales import scale_of
 from heedmap.files.tables import release_mapped
-from heedmap.settings import (
-    PLAIN,
-    AnyModelSettings,
-    ArraysSettings,
-    AuditSettings,
-    TransformerSettings,
-)
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.models import PLAIN, AnyModelSettings, ArraysSettings, TransformerSettings
 
 ROUNDED = 3  # digits of a text's share of the attainable, by which it counts as equal to another's
 LEAST_ROOM = 0.02  # between chance and ceiling

@@ -5,13 +5,12 @@ its changes stand in the tables in the output's own unit, and in the findings in
 outputs of all audited texts, so that they can be compared with those of other models.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
+from heedmap.experiments.output_spread import stored_spread
 from heedmap.experiments.rounding import number
 from heedmap.experiments.text_tables import outputs_of_texts
 
@@ -82,13 +81,16 @@ def scale_of(instances: pa.Table, classes: list[str]) -> Scale:
     if len(classes) > 1 or "probabilities" not in instances.column_names:
         return CLASSES
     (unit,) = classes
-    outputs = outputs_of_texts(instances)
-    deviation = float(np.std(outputs)) if len(outputs) else math.nan
+    spread = stored_spread(instances, outputs_of_texts(instances))
+    deviation = spread.deviation
+    whose = "all audited texts"
+    if spread.texts > instances.num_rows:
+        whose = f"{spread.texts} texts, those that were drawn among them"
     return Scale(
         "deviations",
-        "change of the output, in standard deviations of the outputs of all audited texts,",
+        f"change of the output, in standard deviations of the outputs of {whose},",
         f"0 = no change, 1 = one standard deviation, which is {number(deviation)} {unit}",
-        deviation if deviation > 0 else math.nan,
+        deviation,
         unit,
         "standard deviations of the outputs",
         "standard deviations of the outputs",

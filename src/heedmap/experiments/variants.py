@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.batches import Ragged
 from heedmap.models.trace import Model
-from heedmap.settings import RetrainSettings
+from heedmap.settings.retraining import RetrainSettings
 
 Direction = Literal["adversary", "base"]
 """Which of the two comes first in KL: KL(adversary ‖ base) is bounded, KL(base ‖ adversary) is not."""

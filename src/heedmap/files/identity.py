@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heedmap.settings import BUDGET, FREE, RunSettings
+from heedmap.settings.audit import BUDGET
+from heedmap.settings.base import FREE
+from heedmap.settings.run import RunSettings
 
 # Paths and how the files there are written are not part of the identity: texts, weights and vectors are
 # identified by their hashes.

@@ -23,7 +23,7 @@ from heedmap.huggingface.sample_texts import SENTENCES
 from heedmap.huggingface.targets import AnswerAtTarget
 from heedmap.huggingface.tasks import Task, task_of_model
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 # Height and width of pictures as shares of what the model reads: resized up, down and in one direction.
 _SIZES = ((1.0, 1.0), (2.5, 1.75), (0.5, 0.75), (1.0, 3.0))

@@ -31,7 +31,7 @@ from heedmap.huggingface.picture_loading import PROCESSOR
 from heedmap.huggingface.placement import device_of
 from heedmap.huggingface.refusals import first_line
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import MODEL_IN_MEMORY, TransformerSettings
+from heedmap.settings.models import MODEL_IN_MEMORY, TransformerSettings
 
 Reader = PreTrainedTokenizerBase | BaseImageProcessor
 Loaded = tuple[PreTrainedModel, Reader] | TextClassificationPipeline | ImageClassificationPipeline

@@ -36,7 +36,8 @@ from heedmap.huggingface.tasks import Task
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.verification import verify
 from heedmap.models.trace import Model
-from heedmap.settings import DataSettings, TransformerSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import TransformerSettings
 from heedmap.terminal.output import remark, some_of
 
 _TWO_ENDS = "hold the model's own end-of-text token"

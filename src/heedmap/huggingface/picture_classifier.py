@@ -34,7 +34,8 @@ from heedmap.huggingface.sides import OUTSIDE
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.verification import Check, VerificationResult, drift_on, verify_on
 from heedmap.nouns import PICTURES
-from heedmap.settings import DataSettings, TransformerSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import TransformerSettings
 
 
 class PictureClassifier(TransformerClassifier):

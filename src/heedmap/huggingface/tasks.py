@@ -13,7 +13,7 @@ from transformers import (
 
 from heedmap.errors import InputError
 from heedmap.huggingface.classification_head import architecture_of
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 
 
 class Task(Enum):

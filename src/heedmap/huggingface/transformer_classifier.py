@@ -37,7 +37,7 @@ from heedmap.importance.words import sum_by_word
 from heedmap.models.layered import Map
 from heedmap.models.trace import READS, Trace
 from heedmap.nouns import Nouns
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 ROUNDINGS = 64  # by which sums in another order differ: a 12-layer BERT's by 17
 ROWS = ("row", "gradient", "effective")  # views of the read row; the others use all rows

@@ -22,7 +22,7 @@ from heedmap.importance.rollout import extend, mixed
 from heedmap.importance.words import shares, sum_by_word
 from heedmap.measures import LN2, jensen_shannon, log_odds
 from heedmap.models.layered import Map
-from heedmap.settings import PLAIN
+from heedmap.settings.models import PLAIN
 
 Predict = Callable[[Tensor], Tensor]  # (S, B, K, P) weights to (S, B, C) logits
 

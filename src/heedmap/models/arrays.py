@@ -19,7 +19,7 @@ from heedmap.data.batches import Batch
 from heedmap.data.texts import Stored, Text
 from heedmap.errors import InputError
 from heedmap.models.trace import Capability, Readout, Trace, decode
-from heedmap.settings import ArraysSettings
+from heedmap.settings.models import ArraysSettings
 
 POSITIONS = 16_384  # per batch
 NUMBERS = 1 << 20  # of read-outs per batch: of many classes and rows a batch holds fewer positions

@@ -14,7 +14,7 @@ from heedmap.models.classifier import TOKENS, Classifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import SCORES, Lexical
 from heedmap.models.trace import READS, Readout, Trace, decode
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 LOGITS = 1 << 20  # per batch, one per token and class: above 64 classes a batch holds fewer tokens
 

@@ -17,7 +17,7 @@ from heedmap.data.vocabulary import UNKNOWN_WORD, Vocabulary
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.stored_embedding import embedding_for
 from heedmap.models.trace import READS
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 TOKENS = 16_384  # per batch
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from heedmap.data.batches import Batch
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.attention_classifier import TextClassifier
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 
 class GuidedClassifier(TextClassifier):

@@ -20,7 +20,7 @@ from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import SCORES
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 WORDS_AT_ONCE = 16_384  # that the word encoder reads, padding included
 

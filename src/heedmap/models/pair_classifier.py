@@ -17,7 +17,7 @@ from heedmap.models.decoders import PairDecoder
 from heedmap.models.encoders import ENCODERS
 from heedmap.models.scores import PAIR_SCORES
 from heedmap.models.trace import Trace
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 # The logit of an answer that is not a candidate: its probability is 0, its log-probability finite.
 IMPOSSIBLE = -1e4

@@ -13,7 +13,7 @@ from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import SCORES, Additive, Dot, Uniform
 from heedmap.models.trace import Readout, Trace, decode
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 NUMBERS = 1 << 20  # of read-outs per batch: of many classes a batch holds fewer tokens
 

@@ -20,7 +20,7 @@ from heedmap.errors import InputError
 from heedmap.models.per_class_classifier import row_of
 from heedmap.models.stored_embedding import StoredEmbedding
 from heedmap.models.trace import READS, Trace
-from heedmap.settings import PoolingSettings
+from heedmap.settings.models import PoolingSettings
 
 POSITIONS = 16_384  # per batch
 LEAST_SHARE = 1e-3  # of the span of the predictions: a difference that is no rounding

@@ -31,7 +31,7 @@ from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.encoders import MLP
 from heedmap.models.per_class_classifier import PerClassClassifier
 from heedmap.models.scores import Additive, Gated
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 from heedmap.terminal.output import some_of
 
 EXPECTED = "the names of CLAM (attention_net..., classifiers...) or of ABMIL (pool.fc1, pool.fc2, classifier)"

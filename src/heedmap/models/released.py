@@ -33,7 +33,7 @@ from heedmap.data.vocabulary import PAD, SPECIAL, Vocabulary
 from heedmap.errors import InputError
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.encoders import KERNELS
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 from heedmap.terminal.output import some_of
 
 Arrays = Mapping[str, Tensor | NDArray[Any]]

@@ -19,7 +19,7 @@ from heedmap.experiments.rule import MapNumbers, Thresholds, judge_class, map_nu
 from heedmap.experiments.scales import answer_names, scale_of
 from heedmap.experiments.text_levels import text_levels
 from heedmap.report.wording import plural
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 FAILS = (
     "wrong",

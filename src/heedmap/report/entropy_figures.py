@@ -9,7 +9,7 @@ from heedmap.experiments.findings import AuditResult
 from heedmap.report.charts import QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.grouping import division, texts
 from heedmap.report.wording import column
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 POINTS = 800  # a larger audit is sampled
 TICKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)

@@ -21,7 +21,7 @@ from heedmap.report.charts import (
 )
 from heedmap.report.grouping import of_words, texts
 from heedmap.report.wording import column
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 POINTS = 800  # a larger audit is sampled
 BINS = 10  # of the difference in weight

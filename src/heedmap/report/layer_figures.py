@@ -15,7 +15,8 @@ from heedmap.report import head_maps
 from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
 from heedmap.report.head_maps import LESS, MARK, MORE, Panel
 from heedmap.report.wording import column
-from heedmap.settings import AuditSettings, TransformerSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.models import TransformerSettings
 
 PER_HEAD = {
     "row": "row",

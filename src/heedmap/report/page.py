@@ -49,7 +49,8 @@ from heedmap.report.wording import (
     vectors_text,
     weights_kept,
 )
-from heedmap.settings import AuditSettings, ModelSettings, TransformerSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.models import ModelSettings, TransformerSettings
 
 
 def page(audit: AuditResult) -> str:

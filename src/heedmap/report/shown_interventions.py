@@ -20,7 +20,7 @@ from heedmap.huggingface.interventions import (
     Uniform,
 )
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 
 @dataclass(frozen=True)

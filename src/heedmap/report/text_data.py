@@ -227,7 +227,7 @@ def _texts(tables: Mapping[str, pa.Table], rows: Sequence[int]) -> dict[str, Any
         ],
         "level": None if levels is None else [levels[row] for row in rows],
     }
-    for name in ("query", "candidates"):
+    for name in ("query", "candidates", "choices"):
         if name in instances.column_names:
             columns[name] = instances[name].to_pylist()
     return columns

@@ -23,7 +23,7 @@ from heedmap.report.charts import (
 from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
 from heedmap.report.grouping import Division, division, of_words
 from heedmap.report.wording import column, derived, tolerance
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 NARROW = 0.008  # a narrower violin would be invisible and is drawn as a line
 SWARM = 30  # columns of points that are set apart

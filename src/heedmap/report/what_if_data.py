@@ -21,7 +21,7 @@ from heedmap.experiments.registry import Row, registered
 from heedmap.experiments.rounding import significant
 from heedmap.report.anonymous import is_anonymous
 from heedmap.report.wording import derived, query_name
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 STEP = 2.0**-22  # of relevance: finer than float32 from 4 on, and the same for every word
 LARGEST = 2**31 - 1

@@ -21,13 +21,9 @@ from heedmap.experiments.rounding import number, told_apart
 from heedmap.experiments.scales import scale_of
 from heedmap.experiments.text_tables import outputs_of_texts
 from heedmap.nouns import TEXTS, Nouns
-from heedmap.settings import (
-    ArraysSettings,
-    AuditSettings,
-    PoolingSettings,
-    RunSettings,
-    TransformerSettings,
-)
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.models import ArraysSettings, PoolingSettings, TransformerSettings
+from heedmap.settings.run import RunSettings
 
 LISTED = 12  # classes that are listed; of more, the first ones
 LONG = 40  # characters of a class's name; a longer one is cut

@@ -11,7 +11,7 @@ from heedmap.experiments.variants import Adversary, Direction
 from heedmap.measures import jensen_shannon, kullback_leibler, total_variation
 from heedmap.models.classifier import Classifier
 from heedmap.retraining.reading import read
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.attention import AttentionObjective, outputs_of
 from heedmap.training.evaluation import scores_of
 from heedmap.training.objective import Progress

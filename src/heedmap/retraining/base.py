@@ -32,7 +32,8 @@ from heedmap.files.identity import identity, weights_hash
 from heedmap.files.tables import read_table
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
-from heedmap.settings import ModelSettings, RunSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
 from heedmap.training.fit import Trained
 from heedmap.training.jobs import save_part
 from heedmap.training.objective import Objective

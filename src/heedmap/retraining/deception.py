@@ -11,7 +11,7 @@ from heedmap.experiments.variants import Heads, Penalty
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.classifier import Classifier
 from heedmap.retraining.reading import read
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.attention import AttentionObjective, Loss, cross_entropy
 from heedmap.training.evaluation import EVALUATION_TOKENS, scores_of
 from heedmap.training.objective import Progress, rank

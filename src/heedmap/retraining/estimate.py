@@ -8,7 +8,7 @@ import numpy as np
 from heedmap.experiments.variants import Variant
 from heedmap.retraining.base import Base
 from heedmap.retraining.trainer import prepare
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.terminal.displays import span
 from heedmap.training.objective import Objective
 from heedmap.training.sweep import one_thread, processes

@@ -15,7 +15,10 @@ from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.leave_one_out import logits_without_each
 from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.guided_classifier import GuidedClassifier
-from heedmap.settings import GuideWeights, ModelSettings, RunSettings, TrainSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.retraining import GuideWeights
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.objective import seeded
 
 

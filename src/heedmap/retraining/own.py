@@ -15,13 +15,10 @@ from heedmap.retraining.base import Base, Prepared
 from heedmap.retraining.deception import DeceptiveObjective, read_blocked
 from heedmap.retraining.guides import GuideModel, guided_model
 from heedmap.retraining.reading import read
-from heedmap.settings import (
-    GuideSettings,
-    GuideWeights,
-    ModelSettings,
-    RunSettings,
-    TrainSettings,
-)
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.retraining import GuideSettings, GuideWeights
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.initialisation import build_model, init_model, kind_for, vocabulary_of
 from heedmap.training.objective import Objective

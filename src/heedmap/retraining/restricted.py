@@ -32,7 +32,8 @@ from heedmap.importance.words import sum_by_word
 from heedmap.models.trace import Model
 from heedmap.retraining.base import Base, Prepared
 from heedmap.retraining.deception import is_better, mean_mass, penalty
-from heedmap.settings import FineTuneSettings, TransformerSettings
+from heedmap.settings.models import TransformerSettings
+from heedmap.settings.training import FineTuneSettings
 from heedmap.training.checkpoint import made_with
 from heedmap.training.evaluation import EVALUATION_TOKENS, scores_of
 from heedmap.training.fine_tune import limit_of, new_model, optimizer_of, pace

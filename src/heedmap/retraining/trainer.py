@@ -9,7 +9,8 @@ from heedmap.files.manifest import remove
 from heedmap.models.trace import Model
 from heedmap.retraining import own
 from heedmap.retraining.base import Base, Prepared
-from heedmap.settings import RetrainSettings, TrainSettings
+from heedmap.settings.retraining import RetrainSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.terminal.progress import track
 from heedmap.training.fit import fit
 from heedmap.training.jobs import checkpoints_of, run_jobs

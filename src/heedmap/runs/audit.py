@@ -45,7 +45,8 @@ from heedmap.runs.open import open_run
 from heedmap.runs.other_seed import other_seeds
 from heedmap.runs.run import Run
 from heedmap.runs.stored_models import weights_of
-from heedmap.settings import AuditSettings, RunSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.run import RunSettings
 from heedmap.terminal.output import remark
 from heedmap.terminal.progress import note, plan, step, worded, working
 

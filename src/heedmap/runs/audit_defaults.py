@@ -8,7 +8,8 @@ from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.defaults import defaults_for
-from heedmap.settings import AuditSettings, DataSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.data import DataSettings
 
 
 def audit_defaults(model: Model, data: DataSettings) -> dict[str, object]:

@@ -22,7 +22,8 @@ from heedmap.runs.findings_file import findings_of
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.occupancy import holds_another
 from heedmap.runs.stored_models import weights_in
-from heedmap.settings import AuditSettings, RunSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.run import RunSettings
 from heedmap.terminal.output import remark
 
 ABOUT = "about.json"

@@ -20,7 +20,7 @@ from heedmap.runs.audit_defaults import audited_split, texts_to_draw
 from heedmap.runs.audit_folder import ABOUT
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.terminal.progress import note
 
 MINUTES = 10.0  # of a transformer's audit of more work
@@ -28,12 +28,6 @@ MINUTES = 10.0  # of a transformer's audit of more work
 # timed, so that a busy machine asks the same.
 MOST_WORK = 10**13
 PASSES = 150  # of a text that leave-one-out does not make: gradients along a path, other weights, other orders
-
-CANNOT_READ = "there is none about a model that cannot read changed input again"
-GIVES_NUMBER = (
-    "that of a model that gives a number depends on the mean of all outputs, which is not known of a part of "
-    "the texts"
-)
 
 
 def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
@@ -47,16 +41,13 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
             f"drawn = {settings.drawn}: expected either minutes or a number of texts to draw, got both; leave "
             "one out"
         )
-    lacking = [need for need in ("reading", "classes") if need not in run.model.capabilities]
-    if lacking:
-        refuse_drawing(
-            settings,
-            CANNOT_READ if "reading" in lacking else GIVES_NUMBER,
-        )
+    can_read = "reading" in run.model.capabilities
+    if not can_read:
+        _refuse_drawing(settings)
     stored = None if run.folder is None else RunFolder(run.folder).settings(moved=True).audit
     if stored is not None and not stored.is_same_but_for_budget(settings):
         stored = None
-    is_open = settings.minutes is None and settings.drawn is None and not lacking
+    is_open = settings.minutes is None and settings.drawn is None and can_read
     if is_open and isinstance(run.model, Layered):
         default = stored or settings.model_copy(
             update={"minutes": _default(run.model, audited_split(run.corpus, settings))}
@@ -70,19 +61,18 @@ def with_budget(run: Run, settings: AuditSettings) -> AuditSettings:
     return settings
 
 
-def refuse_drawing(settings: AuditSettings, why: str) -> None:
-    """Refuse to draw texts for a model whose bottom line a part of them cannot tell; `why` says so.
+def _refuse_drawing(settings: AuditSettings) -> None:
+    """Refuse to draw texts for a model that has no bottom line.
 
     Raises:
         InputError: a number of minutes or of texts to draw.
     """
-    drawing = {"minutes": settings.minutes, "drawn": settings.drawn}
-    if drawing["minutes"] == "all":
-        drawing["minutes"] = None
-    for name, value in drawing.items():
+    minutes = None if settings.minutes == "all" else settings.minutes
+    for name, value in {"minutes": minutes, "drawn": settings.drawn}.items():
         if value:
             raise InputError(
-                f"{name} = {value}: texts are drawn until the bottom line is certain, and {why}; leave it out"
+                f"{name} = {value}: texts are drawn until the bottom line is certain, and there is none about "
+                "a model that cannot read changed input again; leave it out"
             )
 
 

@@ -1,6 +1,7 @@
 """Compare the settings of runs, whose texts and vectors may have moved."""
 
-from heedmap.settings import FineTuneSettings, RunSettings, TrainSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import FineTuneSettings, TrainSettings
 
 
 def differences(stored: RunSettings, settings: RunSettings) -> list[str]:

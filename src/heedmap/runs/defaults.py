@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heedmap.settings import DataSettings, Settings
+    from heedmap.settings.base import Settings
+    from heedmap.settings.data import DataSettings
 
 Defaults = Callable[["DataSettings"], Mapping[str, Any]]
 _registered: list[Defaults] = []

@@ -12,7 +12,7 @@ from heedmap.models.trace import Model
 from heedmap.runs.audit_defaults import audit_defaults, audited_split
 from heedmap.runs.budget import with_budget
 from heedmap.runs.run import Run
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 
 def settings_for(run: Run, options: Mapping[str, Any]) -> AuditSettings:

@@ -15,12 +15,9 @@ from heedmap.runs.run import Run
 from heedmap.runs.stored_models import model_in
 from heedmap.runs.user_texts import Texts, is_list_of_pairs
 from heedmap.runs.variant_folder import folder_of
-from heedmap.settings import (
-    UNLIMITED_WORDS,
-    DataSettings,
-    RunSettings,
-    TransformerSettings,
-)
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import UNLIMITED_WORDS, TransformerSettings
+from heedmap.settings.run import RunSettings
 
 if TYPE_CHECKING:
     from heedmap.huggingface.from_memory import Loaded

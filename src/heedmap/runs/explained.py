@@ -28,7 +28,8 @@ from heedmap.report.wording import architecture_text
 from heedmap.runs.audit_defaults import audit_defaults
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.user_texts import Texts, UserText, is_many, read_each, user_texts
-from heedmap.settings import AuditSettings, RunSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.run import RunSettings
 from heedmap.terminal.output import some_of
 from heedmap.terminal.progress import in_job, track, worded
 

@@ -31,7 +31,9 @@ from heedmap.files.reading import read_bytes
 from heedmap.files.storage import encoded, leftovers, remove
 from heedmap.runs.comparison import differences
 from heedmap.runs.run_paths import Out, reserve_folder
-from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.terminal.output import remark, some_of
 
 if TYPE_CHECKING:

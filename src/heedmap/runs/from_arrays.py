@@ -28,7 +28,9 @@ from heedmap.runs.array_instances import (
 from heedmap.runs.run import Run
 from heedmap.runs.run_paths import Out
 from heedmap.runs.stored_arrays import arrays_hash, keep_run
-from heedmap.settings import ArraysSettings, DataSettings, RunSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ArraysSettings
+from heedmap.settings.run import RunSettings
 
 SOURCE = "arrays in memory"
 AT_ONCE = 1024  # instances that the user's function is given at a time

@@ -8,7 +8,8 @@ from heedmap.errors import InputError
 from heedmap.runs.conclusions import read_findings
 from heedmap.runs.folder import SETTINGS, SWEEP, RunFolder
 from heedmap.runs.model_files import is_trained
-from heedmap.settings import ArraysSettings, PoolingSettings, RunSettings, TransformerSettings
+from heedmap.settings.models import ArraysSettings, PoolingSettings, TransformerSettings
+from heedmap.settings.run import RunSettings
 
 CALIBRATION, REPRODUCTION = "calibration.md", "result.md"  # each marks a folder as one
 

@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 from heedmap.errors import InputError
 from heedmap.files.manifest import ChangedError
 from heedmap.runs.folder import RunFolder
-from heedmap.settings import RunSettings, TransformerSettings
+from heedmap.settings.models import TransformerSettings
+from heedmap.settings.run import RunSettings
 from heedmap.training.fit import Trained
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from heedmap.runs.comparison import differences, relocated
 from heedmap.runs.folder import RUN_FILES, RunFolder
 from heedmap.runs.model_files import is_trained
 from heedmap.runs.run_paths import is_free
-from heedmap.settings import RunSettings
+from heedmap.settings.run import RunSettings
 
 R = TypeVar("R")
 

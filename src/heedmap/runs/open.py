@@ -29,14 +29,9 @@ from heedmap.runs.stored_models import (
     existing_model,
     fine_tuned_model,
 )
-from heedmap.settings import (
-    RAW_TEXTS,
-    UNLIMITED_WORDS,
-    ArraysSettings,
-    DataSettings,
-    RunSettings,
-    TransformerSettings,
-)
+from heedmap.settings.data import RAW_TEXTS, DataSettings
+from heedmap.settings.models import UNLIMITED_WORDS, ArraysSettings, TransformerSettings
+from heedmap.settings.run import RunSettings
 from heedmap.terminal.progress import working
 from heedmap.training.initialisation import kind_for
 

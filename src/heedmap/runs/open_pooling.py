@@ -22,7 +22,9 @@ from heedmap.models.pooling_module import PoolingModule, Reader
 from heedmap.models.pooling_states import from_state, read_state
 from heedmap.models.trace import Model
 from heedmap.runs.run import Run
-from heedmap.settings import AnyModelSettings, DataSettings, PoolingSettings, RunSettings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import AnyModelSettings, PoolingSettings
+from heedmap.settings.run import RunSettings
 
 PROBED = 7  # items by which a module is tried
 

@@ -7,7 +7,7 @@ from heedmap.models.trace import Model
 from heedmap.runs.comparison import differences
 from heedmap.runs.open import open_run
 from heedmap.runs.run import Run
-from heedmap.settings import FineTuneSettings, TrainSettings
+from heedmap.settings.training import FineTuneSettings, TrainSettings
 
 # A transformer that was trained elsewhere differs in its source.
 MAY_DIFFER = {"data.seed", "train.seed", "model.source", "model.weights", "fingerprint"}

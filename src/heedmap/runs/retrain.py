@@ -19,7 +19,9 @@ from heedmap.runs.audit_defaults import audit_defaults, audited_split
 from heedmap.runs.audited import Audit
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
-from heedmap.settings import AuditSettings, FineTuneSettings, RetrainSettings, TrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.retraining import RetrainSettings
+from heedmap.settings.training import FineTuneSettings, TrainSettings
 from heedmap.terminal.progress import note, working
 from heedmap.training.remote import takes_executor
 from heedmap.training.shards import current_shard, end_shard, is_divided

@@ -15,7 +15,8 @@ from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.user_texts import Texts, probabilities, user_texts
-from heedmap.settings import ArraysSettings, PoolingSettings, RunSettings, TransformerSettings
+from heedmap.settings.models import ArraysSettings, PoolingSettings, TransformerSettings
+from heedmap.settings.run import RunSettings
 from heedmap.terminal.html import html_table
 from heedmap.training.dynamics import recorded_in
 from heedmap.training.fit import Trained

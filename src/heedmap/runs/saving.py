@@ -13,7 +13,8 @@ from heedmap.runs.model_files import write_dynamics, write_model, write_training
 from heedmap.runs.run import Run
 from heedmap.runs.stored_arrays import write_arrays
 from heedmap.runs.stored_models import model_identity, weights_of
-from heedmap.settings import ArraysSettings, PoolingSettings, RunSettings, TransformerSettings
+from heedmap.settings.models import ArraysSettings, PoolingSettings, TransformerSettings
+from heedmap.settings.run import RunSettings
 from heedmap.training.fit import Trained
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from heedmap.runs.model_files import damaged
 from heedmap.runs.occupancy import holds_another, relocate
 from heedmap.runs.run import Run
 from heedmap.runs.run_paths import Out
-from heedmap.settings import ArraysSettings, RunSettings
+from heedmap.settings.models import ArraysSettings
+from heedmap.settings.run import RunSettings
 
 TENSORS, INSTANCES = "arrays.safetensors", "instances.json"
 

@@ -15,7 +15,8 @@ from heedmap.models.per_class_classifier import PerClassClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.model_files import check_model, damaged, is_trained, read_model, read_training
-from heedmap.settings import ArraysSettings, ModelSettings, RunSettings, TransformerSettings
+from heedmap.settings.models import ArraysSettings, ModelSettings, TransformerSettings
+from heedmap.settings.run import RunSettings
 from heedmap.training.fit import Trained
 from heedmap.training.initialisation import build_model
 

@@ -22,17 +22,10 @@ from heedmap.runs.open import open_fine_tuned, open_own
 from heedmap.runs.run import Run
 from heedmap.runs.run_paths import Out
 from heedmap.runs.saving import fine_tuned_run, own_run, save_run
-from heedmap.settings import (
-    ON_TRIAL,
-    RAW_TEXTS_TO_LEARN,
-    UNLIMITED_WORDS,
-    DataSettings,
-    FineTuneSettings,
-    ModelSettings,
-    RunSettings,
-    TrainSettings,
-    TransformerSettings,
-)
+from heedmap.settings.data import RAW_TEXTS_TO_LEARN, DataSettings
+from heedmap.settings.models import ON_TRIAL, UNLIMITED_WORDS, ModelSettings, TransformerSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import FineTuneSettings, TrainSettings
 from heedmap.terminal.progress import working
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.checkpoint import load_checkpoint

@@ -20,7 +20,7 @@ from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.stored_embedding import StoredEmbedding
 from heedmap.models.trace import Model
 from heedmap.nouns import BAGS
-from heedmap.settings import DataSettings
+from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import remark
 
 Texts = Sequence[str] | Sequence[tuple[str, str]]

@@ -8,7 +8,7 @@ from heedmap.papers.kit.timing import REPORT, Timer
 from heedmap.retraining.estimate import side_by_side
 from heedmap.runs.audit_defaults import audit_defaults, audited_split
 from heedmap.runs.open import open_model
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.sweeps.plan import Plan, SweepRun, check, raw_options
 from heedmap.sweeps.sweep import texts_of
 from heedmap.terminal.progress import track

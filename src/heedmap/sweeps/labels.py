@@ -36,7 +36,8 @@ from heedmap.runs.audited import Audit
 from heedmap.runs.folder import SWEEP
 from heedmap.runs.open import open_model
 from heedmap.runs.run_paths import Out
-from heedmap.settings import AuditSettings, Settings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.base import Settings
 from heedmap.terminal.progress import portion, working
 
 LEVEL = 0.05  # of all labels together

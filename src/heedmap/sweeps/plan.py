@@ -27,15 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from heedmap.errors import InputError
-from heedmap.settings import (
-    RAW_TEXTS,
-    AuditSettings,
-    DataSettings,
-    ModelSettings,
-    Settings,
-    TrainSettings,
-    TransformerSettings,
-)
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.base import Settings
+from heedmap.settings.data import RAW_TEXTS, DataSettings
+from heedmap.settings.models import ModelSettings, TransformerSettings
+from heedmap.settings.training import TrainSettings
 
 Place = str | dict[str, Any]
 

@@ -25,7 +25,7 @@ from heedmap.runs.folder import SWEEP, RunFolder
 from heedmap.runs.open import open_model
 from heedmap.runs.run_paths import Out
 from heedmap.runs.train import train
-from heedmap.settings import Settings
+from heedmap.settings.base import Settings
 from heedmap.sweeps.plan import Plan, SweepRun, check, raw_options
 from heedmap.sweeps.result import Row, make_result, rows_of
 from heedmap.terminal.progress import portion, working

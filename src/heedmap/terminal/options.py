@@ -11,15 +11,11 @@ from pydantic.fields import FieldInfo
 
 from heedmap.errors import InputError
 from heedmap.keywords import Group, choices_of, described, extra_of, options_of
-from heedmap.settings import (
-    AuditSettings,
-    DataSettings,
-    FineTuneSettings,
-    ModelSettings,
-    OptionSubset,
-    TrainSettings,
-    TransformerSettings,
-)
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.base import OptionSubset
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings, TransformerSettings
+from heedmap.settings.training import FineTuneSettings, TrainSettings
 
 # In a command's help, the options of these settings have a section of their own.
 SECTIONS = {

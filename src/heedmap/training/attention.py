@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint as read_again
 from heedmap.data.batches import Batch, Encoded
 from heedmap.models.classifier import Classifier
 from heedmap.models.pair_classifier import PairClassifier
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.checkpoint import made_with
 from heedmap.training.evaluation import evaluate
 from heedmap.training.objective import Objective, Progress, rank

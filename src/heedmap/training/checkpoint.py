@@ -13,7 +13,7 @@ from torch import Tensor
 from heedmap.errors import InputError
 from heedmap.files import manifest
 from heedmap.files.identity import PLACES
-from heedmap.settings import FineTuneSettings, TrainSettings
+from heedmap.settings.training import FineTuneSettings, TrainSettings
 from heedmap.training.objective import Objective, Progress
 
 

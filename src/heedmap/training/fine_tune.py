@@ -18,7 +18,7 @@ from heedmap.huggingface import inputs
 from heedmap.huggingface.limits import longest
 from heedmap.huggingface.loading import load_for_training
 from heedmap.huggingface.sides import tokenized
-from heedmap.settings import FineTuneSettings
+from heedmap.settings.training import FineTuneSettings
 from heedmap.training.checkpoint import made_with
 from heedmap.training.evaluation import EVALUATION_TOKENS, scores_of
 from heedmap.training.objective import Objective, seeded

@@ -17,7 +17,9 @@ from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.models.pair_classifier import PairClassifier
 from heedmap.models.per_class_classifier import PerClassClassifier
 from heedmap.models.scores import Lexical
-from heedmap.settings import AnyModelSettings, ModelSettings, RunSettings, TrainSettings
+from heedmap.settings.models import AnyModelSettings, ModelSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.terminal.output import remark
 from heedmap.training.objective import seeded
 

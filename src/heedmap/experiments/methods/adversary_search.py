@@ -19,7 +19,8 @@ from heedmap.experiments.methods import adversary_weights
 from heedmap.experiments.scales import scale_of
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model, Trace
-from heedmap.settings import PLAIN, SLOW, AuditSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.models import PLAIN, SLOW
 
 SEARCH_SHARE = 4  # memory for restarts and the graph through the layers above
 

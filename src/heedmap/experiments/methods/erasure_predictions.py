@@ -23,7 +23,7 @@ from heedmap.experiments.methods.readout import is_linear, linear
 from heedmap.measures import levelled, log_odds, rounding_of
 from heedmap.models.normalisers import normalise
 from heedmap.models.trace import Model, Trace
-from heedmap.settings import Renormalise
+from heedmap.settings.audit import Renormalise
 
 ELEMENTS = 1 << 21  # weights imposed at a time: 8 MB
 SHUFFLES = 3  # of a text's weights

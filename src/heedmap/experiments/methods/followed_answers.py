@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.experiments.context import AuditContext
-from heedmap.experiments.scales import scale_of
+from heedmap.experiments.output_spread import stored_spread
 from heedmap.experiments.text_tables import answer_probabilities, outputs_of_texts
 
 SAME = 1e-6  # probabilities that differ by no more are equal
@@ -76,9 +76,10 @@ class _Classes(FollowedAnswers):
 
 
 class _Numbers(FollowedAnswers):
-    def __init__(self, instances: pa.Table, unit: str) -> None:
-        outputs, self.deviation = outputs_of_texts(instances), scale_of(instances, [unit]).size
-        self.mean = float(outputs.mean()) if len(outputs) else 0.0
+    def __init__(self, instances: pa.Table) -> None:
+        outputs = outputs_of_texts(instances)
+        spread = stored_spread(instances, outputs)
+        self.mean, self.deviation = spread.mean, spread.deviation
         above = (outputs - self.mean) / self.deviation
         self.whole, self.guessing = np.abs(above), np.zeros(len(above))
         self.towards = np.where(above < 0, -1.0, 1.0)
@@ -100,4 +101,4 @@ class _Numbers(FollowedAnswers):
 def followed_answers(context: AuditContext) -> FollowedAnswers:
     """Return the answers of the texts of an audit."""
     instances, classes = context.table("instances"), context.model.classes
-    return _Classes(instances, len(classes)) if len(classes) > 1 else _Numbers(instances, *classes)
+    return _Classes(instances, len(classes)) if len(classes) > 1 else _Numbers(instances)

@@ -13,7 +13,7 @@ from heedmap.experiments.methods.adversary_search import SEARCH_SHARE
 from heedmap.measures import jensen_shannon, total_variation
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model, Trace
-from heedmap.settings import SLOW
+from heedmap.settings.models import SLOW
 
 SHUFFLES = 2  # searched beside the model's own weights
 PATHS = 6

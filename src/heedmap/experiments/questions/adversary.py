@@ -26,7 +26,7 @@ from heedmap.experiments.text_tables import MAP_FACTS, text_table
 from heedmap.measures import LN2
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Trace
-from heedmap.settings import PLAIN, SLOW
+from heedmap.settings.models import PLAIN, SLOW
 
 MOST_CLASSES = 64  # for bounds, computed per pair of classes: a thousand have half a million pairs
 ADVERSARIES = 5  # in the paper's search

@@ -38,7 +38,7 @@ from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
 from heedmap.measures import levelled
 from heedmap.models.trace import Model, Trace
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.terminal.progress import portion
 
 SHUFFLES = 3  # per text; the texts are many

@@ -28,7 +28,7 @@ from heedmap.experiments.text_tables import text_table
 from heedmap.experiments.variants import Heads, Outcome, Penalty, Retraining, Variant, seeds
 from heedmap.models.layered import Layered
 from heedmap.models.trace import Model
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 
 TOLERANCE = 0.02  # of accuracy on dev: what the paper's rule gives up
 

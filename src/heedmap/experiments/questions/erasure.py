@@ -32,7 +32,7 @@ from heedmap.measures import (
     tied_changes,
 )
 from heedmap.models.trace import Trace
-from heedmap.settings import Renormalise
+from heedmap.settings.audit import Renormalise
 
 BY_ATTENTION = ("top", "second", "lowest", "random")
 # Who is first by a score, and a random other one.

@@ -15,7 +15,7 @@ from heedmap.experiments.registry import Experiment
 from heedmap.experiments.results import Results
 from heedmap.files.tables import table
 from heedmap.models.layered import Layered
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 
 HEADS_SHARE = 8  # memory for all layers' weights with their graph
 PASSES = 4.0  # cost of the facts of all heads, in forward passes

@@ -10,13 +10,14 @@ import torch
 from numpy.typing import NDArray
 
 from heedmap.data.batches import scatter_rows
-from heedmap.data.corpus import UNKNOWN
+from heedmap.data.corpus import UNKNOWN, Split
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
 from heedmap.experiments.findings import WEAK, ClassNumber, Finding, grade
 from heedmap.experiments.intervals import of_share
 from heedmap.experiments.methods.number_skill import number_skill
+from heedmap.experiments.output_spread import DEVIATION, MEAN, TEXTS
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import Results, TextNumbers
@@ -51,6 +52,13 @@ COLUMNS = Columns(
             "the model's prediction; of a model that gives a number, that number alone",
         ),
         "amount": ("number", "the label, where that is a number and no class"),
+        MEAN: (
+            "number",
+            "the mean output of all texts, or of the first in the order in which texts are drawn; only of a "
+            "model that gives a number, as the next two",
+        ),
+        DEVIATION: ("number, from 0", "the standard deviation of these outputs"),
+        TEXTS: ("count", "how many texts these are"),
         "entropy": ("nats, 0 to ln n_tokens", "entropy of the heat map, −Σ α ln α"),
         "attention": ("list per token, from 0", "the heat map on trial"),
         TEXT: ("number, from 0", "the whole text; only where long texts are read in windows"),
@@ -62,6 +70,10 @@ COLUMNS = Columns(
         "target": (
             "number, from 0",
             "the word that the model is asked about; only where it is asked of one",
+        ),
+        "choices": (
+            "list per class",
+            "the two words of which one is hidden; only of masked language models",
         ),
         "candidates": ("count", "possible answers, where not every class is one"),
         "x": (
@@ -99,6 +111,18 @@ def instances(context: AuditContext) -> pa.Table:
             rows, [trace.heatmap for trace in traces], [trace.mask for trace in traces]
         ),
     }
+    columns |= _of_some_kinds(split)
+    if logits.shape[1] == 1:
+        columns |= context.output_spread.columns()
+    if isinstance(context.model, HierarchicalClassifier):
+        columns["word_attention"] = _word_attention(context, context.model)
+    assert torch.isfinite(logits).all(), "the model's logits are not finite"
+    return text_table(context, columns)
+
+
+def _of_some_kinds(split: Split) -> dict[str, object]:
+    """Return the columns of texts that only some kinds of them have."""
+    columns: dict[str, object] = {}
     if split.amounts is not None:
         columns["amount"] = split.amounts
     if split.text_of is not None:
@@ -110,6 +134,8 @@ def instances(context: AuditContext) -> pa.Table:
         columns["second"] = split.seconds
     if split.targets is not None:
         columns["target"] = split.targets
+    if split.choices is not None:
+        columns["choices"] = pa.array([list(words) for words in split.choices])
     if split.allowed is not None:
         columns["candidates"] = split.allowed.sum(1)
     if (places := split.places) is not None:
@@ -119,10 +145,7 @@ def instances(context: AuditContext) -> pa.Table:
         columns["picture"] = pictures
     if split.rationale is not None:
         columns["rationale"] = pa.array([mask.tolist() for mask in split.rationale])
-    if isinstance(context.model, HierarchicalClassifier):
-        columns["word_attention"] = _word_attention(context, context.model)
-    assert torch.isfinite(logits).all(), "the model's logits are not finite"
-    return text_table(context, columns)
+    return columns
 
 
 def _word_attention(context: AuditContext, model: HierarchicalClassifier) -> pa.Array:

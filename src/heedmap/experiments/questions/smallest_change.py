@@ -33,7 +33,7 @@ from heedmap.experiments.results import Results, mean
 from heedmap.experiments.text_tables import MAP_FACTS, null_where_nan, text_table
 from heedmap.measures import jensen_shannon
 from heedmap.models.trace import Trace
-from heedmap.settings import SLOW
+from heedmap.settings.models import SLOW
 
 SHUFFLES = 6  # 3!: with up to three tokens every order comes equally often
 DRAWS = 2000  # from the simplex, for more than two classes

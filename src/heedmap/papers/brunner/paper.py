@@ -36,7 +36,7 @@ from heedmap.papers.kit.parts import ABOUT, Row, left_out_of
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.reproduction import Cell, Experiment, Modules
 from heedmap.runs.run_paths import Out
-from heedmap.settings import TransformerSettings
+from heedmap.settings.models import TransformerSettings
 from heedmap.training.objective import seeded
 from heedmap.training.remote import takes_executor
 from heedmap.training.sweep import processes

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from heedmap.settings import Positive, Settings
+from heedmap.settings.base import Positive, Settings
 
 
 class ClarkSettings(Settings):

@@ -23,7 +23,9 @@ from heedmap.papers.jain_wallace.regularised import regularised
 from heedmap.papers.jain_wallace.substitution import WORDS, substitution
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
-from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.terminal.output import remark
 from heedmap.terminal.progress import portion
 from heedmap.training.attention import AttentionObjective, cross_entropy

@@ -20,7 +20,7 @@ from heedmap.runs.audit import audit
 from heedmap.runs.comparison import relocated
 from heedmap.runs.run import Run
 from heedmap.runs.train import train
-from heedmap.settings import RunSettings
+from heedmap.settings.run import RunSettings
 from heedmap.terminal.progress import portion
 
 

@@ -12,7 +12,7 @@ from heedmap.measures import change_in_prediction, jensen_shannon
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.normalisers import normalise
 from heedmap.models.scores import NO_SCORE, Lexical
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.training.log_odds import fit_log_odds
 
 

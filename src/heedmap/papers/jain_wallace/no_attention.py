@@ -9,7 +9,7 @@ from heedmap.data.batches import Batch
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.models.classifier import Classifier
 from heedmap.models.scores import SCORES
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 
 
 class NoAttention(Classifier):

@@ -48,7 +48,8 @@ from heedmap.papers.jain_wallace.settings import RECIPES
 from heedmap.papers.jain_wallace.sizes import how_made, sizes
 from heedmap.papers.kit.registry import Paper
 from heedmap.papers.kit.render import FILES, write
-from heedmap.settings import AuditSettings, TrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.terminal.output import remark
 from heedmap.terminal.progress import track
 from heedmap.training.jobs import run_jobs

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heedmap.settings import DataSettings
+    from heedmap.settings.data import DataSettings
 
 _BABI = {
     "epochs": 100, "batch_size": 50, "embedding_size": 50, "hidden_size": 32, "min_df": 1,

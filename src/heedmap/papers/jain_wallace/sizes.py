@@ -11,7 +11,7 @@ from heedmap.data.embedded import EMBEDDED
 from heedmap.papers.jain_wallace.published import PUBLISHED_SIZES
 from heedmap.papers.jain_wallace.settings import RECIPES, dataset_of
 from heedmap.report.wording import plural
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from heedmap.errors import InputError
 from heedmap.experiments.context import AuditContext
 from heedmap.measures import change_in_prediction
 from heedmap.models.trace import Model
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.training.log_odds import LogOdds
 
 WORDS = 5

@@ -30,7 +30,7 @@ from heedmap.files.storage import leftovers, refuse_file, remove
 from heedmap.papers.kit.render import FILES
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run_paths import Out, is_free, reserve_folder
-from heedmap.settings import Settings
+from heedmap.settings.base import Settings
 from heedmap.terminal.output import remark, some_of
 from heedmap.training.jobs import CHECKPOINTS
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from heedmap.report.charts import Figure
 from heedmap.report.wording import plural
-from heedmap.settings import Settings
+from heedmap.settings.base import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +170,7 @@ def changed_settings(
 
     In `words`, `{}` stands for the number, and a noun in braces for the number of what it names.
 
-    >>> from heedmap.settings import TrainSettings
+    >>> from heedmap.settings.training import TrainSettings
     >>> changed_settings(TrainSettings(epochs=1), {"epochs": "{epoch}", "batch_size": "batches of {}"})
     ['1 epoch instead of 8']
     """

@@ -15,14 +15,12 @@ from heedmap.retraining.estimate import forecast_of, side_by_side, training_seco
 from heedmap.retraining.trainer import Trainer
 from heedmap.runs.audit_defaults import audit_defaults, audited_split
 from heedmap.runs.defaults import defaults_for
-from heedmap.settings import (
-    AuditSettings,
-    ModelSettings,
-    RetrainSettings,
-    RunSettings,
-    Settings,
-    TrainSettings,
-)
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.base import Settings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.retraining import RetrainSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.dynamics import EARLY, EVERY, ClassifierRecorder
 from heedmap.training.initialisation import init_model, kind_for

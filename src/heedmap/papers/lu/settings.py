@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from heedmap.papers.lu.calibration import Fusion
-from heedmap.settings import Positive, Settings, Size
+from heedmap.settings.base import Positive, Settings, Size
 
 FUSIONS: tuple[Fusion, ...] = ("none", "fixed", "annealed", "gated")
 Share = Annotated[float, Field(ge=0, lt=1)]

@@ -7,7 +7,8 @@ from heedmap.papers.kit.debate_part import DebateInput, Options, Part, reader
 from heedmap.papers.kit.timing import Timer
 from heedmap.papers.pruthi.paper import PAPER, reproduce
 from heedmap.papers.pruthi.settings import MODELS, TRAINING, PruthiSettings
-from heedmap.settings import AuditSettings, RetrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.retraining import RetrainSettings
 
 _DEFAULTS = PruthiSettings.model_fields
 

@@ -40,7 +40,7 @@ from heedmap.runs.retrain import retrain
 from heedmap.runs.run import Run
 from heedmap.runs.run_paths import Out
 from heedmap.runs.train import fine_tune, train_as
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.terminal.progress import portion, track
 from heedmap.training.remote import takes_executor
 from heedmap.training.shards import end_shard, independent

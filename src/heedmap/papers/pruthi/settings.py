@@ -7,7 +7,10 @@ from pydantic import Field
 from heedmap.data.biographies import GENDERED
 from heedmap.data.marks import BY_DATA
 from heedmap.papers.pruthi.published import SEEDS
-from heedmap.settings import DataSettings, ModelSettings, Positive, Settings, Size, Strengths
+from heedmap.settings.base import Positive, Settings, Size
+from heedmap.settings.data import DataSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.retraining import Strengths
 
 _MODEL: dict[str, Any] = {
     "score": "linear", "embedding_size": 128, "hidden_size": 64, "marks": False, "sigmoid": False,

@@ -12,7 +12,7 @@ from heedmap.papers.serrano_smith.paper import PAPER, TABLES, readable, reproduc
 from heedmap.papers.serrano_smith.settings import SerranoSmithSettings
 from heedmap.papers.serrano_smith.training import Training, new_model, texts_for, word_vectors
 from heedmap.retraining.estimate import training_seconds
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.training.sweep import one_thread
 
 

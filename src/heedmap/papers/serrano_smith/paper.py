@@ -35,7 +35,7 @@ from heedmap.papers.serrano_smith.training import (
     word_vectors,
 )
 from heedmap.runs.run_paths import Out
-from heedmap.settings import AuditSettings
+from heedmap.settings.audit import AuditSettings
 from heedmap.terminal.progress import doing
 from heedmap.training.fit import fit
 from heedmap.training.remote import takes_executor

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from heedmap.settings import DataSettings, Positive, Settings
+from heedmap.settings.base import Positive, Settings
+from heedmap.settings.data import DataSettings
 
 ModelName = Literal["han-rnn", "han-cnn", "han-none", "flan-rnn", "flan-cnn", "flan-none"]
 MODELS: tuple[ModelName, ...] = (

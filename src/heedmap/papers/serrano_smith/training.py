@@ -19,7 +19,7 @@ from heedmap.models.attention_classifier import TextClassifier
 from heedmap.models.encoders import SmallCNN
 from heedmap.models.hierarchical_classifier import HierarchicalClassifier
 from heedmap.papers.serrano_smith.settings import ENCODERS, SerranoSmithSettings
-from heedmap.settings import ModelSettings
+from heedmap.settings.models import ModelSettings
 from heedmap.training.evaluation import evaluate
 from heedmap.training.objective import Objective, Progress, seeded
 

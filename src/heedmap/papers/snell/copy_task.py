@@ -15,7 +15,7 @@ from torch.nn import functional
 from heedmap.data.sequences import Sequences
 from heedmap.models.encoder_decoder import EncoderDecoder, EncoderDecoderSettings
 from heedmap.papers.kit.parts import Row
-from heedmap.settings import Settings
+from heedmap.settings.base import Settings
 from heedmap.training.fit import fit
 from heedmap.training.objective import Objective, Progress, seeded
 

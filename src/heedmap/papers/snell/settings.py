@@ -6,7 +6,8 @@ from pydantic import Field
 
 from heedmap.data.sequences import Kind
 from heedmap.papers.snell.copy_task import EVERY, RELEASED
-from heedmap.settings import DataSettings, Positive, Settings, Size
+from heedmap.settings.base import Positive, Settings, Size
+from heedmap.settings.data import DataSettings
 
 KINDS: tuple[Kind, ...] = ("permutations", "subsets", "repeats")
 # The released code's switches; the first is the model itself.

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from heedmap.settings import DataSettings, Positive, Settings
+from heedmap.settings.base import Positive, Settings
+from heedmap.settings.data import DataSettings
 
 Encoder = Literal["lstm", "cnn", "average", "gru"]
 Normaliser = Literal["softmax", "entmax15", "sparsemax"]

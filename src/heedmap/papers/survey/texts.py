@@ -22,7 +22,8 @@ from heedmap.retraining.base import base_of
 from heedmap.retraining.trainer import Trainer
 from heedmap.runs.audit_defaults import audit_defaults, audited_split
 from heedmap.runs.train import train
-from heedmap.settings import AuditSettings, RetrainSettings
+from heedmap.settings.audit import AuditSettings
+from heedmap.settings.retraining import RetrainSettings
 from heedmap.terminal.progress import doing
 
 SHUFFLES = 5

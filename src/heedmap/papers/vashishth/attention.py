@@ -18,7 +18,7 @@ from heedmap.models.encoder_decoder import EncoderDecoder
 from heedmap.papers.kit.translating import AT_ONCE, TranslationObjective, accuracy
 from heedmap.papers.kit.translators import Encoded as EncodedPairs
 from heedmap.papers.kit.translators import Translations
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.attention import AttentionObjective
 from heedmap.training.fit import fit
 from heedmap.training.objective import Objective

@@ -29,7 +29,9 @@ from heedmap.papers.vashishth.attention import (
 from heedmap.papers.vashishth.result import Vashishth, result
 from heedmap.papers.vashishth.settings import ATTENTIONS, TASKS, VashishthSettings
 from heedmap.runs.run_paths import Out
-from heedmap.settings import ModelSettings, RunSettings, TrainSettings
+from heedmap.settings.models import ModelSettings
+from heedmap.settings.run import RunSettings
+from heedmap.settings.training import TrainSettings
 from heedmap.training.initialisation import init_model, kind_for
 from heedmap.training.objective import seeded
 from heedmap.training.remote import takes_executor

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from heedmap.settings import Positive, Settings, Size
+from heedmap.settings.base import Positive, Settings, Size
 
 # By what the attention chooses from, and given what.
 TASKS = {

@@ -6,7 +6,7 @@ from heedmap.papers.kit.debate_part import DebateInput, Options, Part, reader
 from heedmap.papers.kit.timing import Timer
 from heedmap.papers.wiegreffe_pinter.paper import MODEL, PAPER, QUESTIONS, reproduce
 from heedmap.papers.wiegreffe_pinter.settings import WiegreffePinterSettings
-from heedmap.settings import RetrainSettings
+from heedmap.settings.retraining import RetrainSettings
 
 _DEFAULTS = WiegreffePinterSettings.model_fields
 

@@ -49,7 +49,7 @@ from heedmap.papers.wiegreffe_pinter.published import (
 from heedmap.papers.wiegreffe_pinter.settings import WiegreffePinterSettings
 from heedmap.report import retraining_figures
 from heedmap.report.adversary_agreement_figures import agreement_by_strength
-from heedmap.settings import TrainSettings
+from heedmap.settings.training import TrainSettings
 
 F1_HOW = """F1 of class 1 on the test texts, of more than two classes the macro mean; \
 ours: mean and 95 % interval over the seeds. The paper's models \

@@ -5,7 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 from heedmap.papers.wiegreffe_pinter.published import ADVERSARY_EPOCHS, SEEDS
-from heedmap.settings import DataSettings, Positive, Settings, Strengths
+from heedmap.settings.base import Positive, Settings
+from heedmap.settings.data import DataSettings
+from heedmap.settings.retraining import Strengths
 
 DATA = {
     "sst": "sst",
