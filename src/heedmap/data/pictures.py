@@ -167,6 +167,25 @@ def read_picture_folders(folder: Path, grid: Grid) -> LabelledTexts:
     return LabelledTexts(parts, left_out, notes, vectors=store, nouns=PICTURES)
 
 
+def unlabelled_pictures(folder: Path) -> tuple[dict[str, Path], int]:
+    """Return all pictures in a folder by their paths below it, and how many other files there are.
+
+    Raises:
+        InputError: no such folder, or no picture in it.
+    """
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder}: expected a folder of pictures, because the model reads pictures; one alone is "
+            f"explained by its name: `heedmap explain MODEL {folder.name}`"
+        )
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    pictures = _pictures(files)
+    if not pictures:
+        raise InputError(f"{folder}: expected pictures (.png or .jpg) in the folder, got none")
+    by_name = {checked_name(file, file.relative_to(folder).as_posix()): file for file in pictures}
+    return by_name, len(files) - len(pictures)
+
+
 def holds_pictures(folder: Path) -> bool:
     """Return whether a folder holds pictures, by themselves or in the folders of classes or of splits."""
     return _first_picture(folder, 3) is not None

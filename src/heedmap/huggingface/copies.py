@@ -78,14 +78,14 @@ def compare_pictures(model: PreTrainedModel, processor: Any, copy: PictureClassi
         InputError: pixels or logits differ.
     """
     assert isinstance(copy.tokenizer, PatchTokens)
-    picturing, known = copy.tokenizer.picturing, copy.tokenizer.pictures
+    picturing, pictures = copy.tokenizer.picturing, copy.tokenizer.pictures
     rng = np.random.default_rng(1)
     for down, across in _SIZES:
         height, width = round(down * picturing.height), round(across * picturing.width)
         picture = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
         with quiet(), evaluating(model):
-            made = processor(picture, return_tensors="pt", input_data_format="channels_last")
-            pixels: Tensor = made["pixel_values"]
+            prepared = processor(picture, return_tensors="pt", input_data_format="channels_last")
+            pixels: Tensor = prepared["pixel_values"]
             expected: Tensor = model(
                 pixel_values=pixels.to(model.device, model.dtype), return_dict=True
             ).logits
@@ -97,7 +97,7 @@ def compare_pictures(model: PreTrainedModel, processor: Any, copy: PictureClassi
             )
         if pixels.shape[2:] == (picturing.height, picturing.width):  # as all are, if it resizes
             _check_same(model, expected, _answer(copy, picture), copy.precision)
-    copy.look_up(known)
+    copy.look_up(pictures)
 
 
 def _answer(copy: PictureClassifier, picture: NDArray[np.uint8]) -> Tensor:
