@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap.data.file_kinds import KINDS
 from heedmap.errors import InputError
 from heedmap.settings.data import READING, DataSettings
 from heedmap.terminal import options as opt
@@ -27,7 +28,7 @@ FOIL = "The word that a masked language model might take for the hidden one."
 OUTPUT = "The label to explain, of a model that gives several at once."
 QUERY = "The question or hypothesis that a model of pairs reads the text given."
 DATA = "A CSV, JSONL, Parquet or Excel file of texts (.gz too), or a folder of pictures or bags; no labels."
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".parquet", ".xlsx", ".txt", ".gz")
+SUFFIXES = (*KINDS, ".txt", ".gz")
 LONGEST_NAME = 256
 FORMAT = "Format of the output: text for people, csv with a row per token, or json. [text; csv with --data]"
 

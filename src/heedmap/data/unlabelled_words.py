@@ -92,7 +92,7 @@ def _labelled(rows: Rows, settings: DataSettings) -> Unlabelled:
         settings,
         [(row.key, _split_of(row.tokens, row.target, row.choices)) for row in chosen_words],
         left_out,
-        table.notes,
+        [*rows.notes_on(settings.text), *table.notes],
     )
 
 
