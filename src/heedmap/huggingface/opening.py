@@ -115,12 +115,7 @@ def corpus_for(
         InputError: labels that are not the model's classes, or what `load_corpus` raises.
     """
     if isinstance(model, PictureClassifier):
-        if in_memory is not None:
-            raise InputError(
-                f"{in_memory.name}: expected a folder of pictures, in a folder for each class: the model reads "
-                "pictures"
-            )
-        return fitted(model, model.read_corpus(settings))
+        return fitted(model, model.read_corpus(settings, in_memory))
     return fitted(model, load_corpus(settings, model.classes, in_memory))
 
 

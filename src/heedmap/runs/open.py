@@ -94,9 +94,11 @@ def open_model(
         source: the model's folder, or its name on the Hub; or what transformers has loaded: (model, tokenizer),
             (model, image processor), or a pipeline of text or image classification. These stay as they are: a
             copy is put on trial, which `out` keeps.
-        data: as for `heedmap.load`. Its test split is used; a file without splits is used whole. It may do
-            without labels: then it cannot be told whether the model predicts well.
-        labels: of a list of texts, one for each, if they are known.
+        data: as for `heedmap.load`; of a model of pictures a folder of them, a list of PIL images or arrays
+            (height, width, 3) of bytes, or a column `image` of such. Its test split is used; a file without
+            splits is used whole. It may do without labels: then it cannot be told whether the model predicts
+            well.
+        labels: of a list of texts or pictures, one for each, if they are known.
         queries: of a list of texts, one for each: the second text of the pair that a model of pairs reads. In a
             file or a frame, `query` names its column.
         {options}
