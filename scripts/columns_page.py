@@ -5,8 +5,8 @@ from pathlib import Path
 from sys import modules
 
 from heedmap.experiments.columns import Columns
-from heedmap.experiments.findings import CLASS_COLUMNS as OF_CLASSES
-from heedmap.experiments.findings import COLUMNS as OF_FINDINGS
+from heedmap.experiments.finding_tables import CLASS_COLUMNS as OF_CLASSES
+from heedmap.experiments.finding_tables import COLUMNS as OF_FINDINGS
 from heedmap.experiments.registry import registered, retrains
 
 HEAD = """# What the columns mean

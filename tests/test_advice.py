@@ -12,8 +12,9 @@ from made_rates import rates
 
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.enough_texts import MOST, texts_for_class, texts_for_side
-from heedmap.experiments.findings import SIGNS, Finding
+from heedmap.experiments.findings import Finding
 from heedmap.experiments.intervals import of_share
+from heedmap.experiments.levels import SIGNS
 from heedmap.experiments.questions.alternatives import CANDIDATES
 from heedmap.report.advice import next_steps, rests_on
 from heedmap.report.page import page

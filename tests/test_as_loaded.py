@@ -22,8 +22,9 @@ from wording import refused, warned
 from heedmap.data.corpus import Split
 from heedmap.data.texts import exchanged, shortened
 from heedmap.data.tokens import pieces
+from heedmap.huggingface.configurations import find_model
 from heedmap.huggingface.inputs import truncated
-from heedmap.huggingface.loading import labels_of, load_classifier
+from heedmap.huggingface.loading import load_classifier
 from heedmap.huggingface.opening import fitted_text, open_classifier
 from heedmap.huggingface.sample_texts import SENTENCES, sample_texts, thresholds
 from heedmap.huggingface.verification import verify
@@ -199,9 +200,9 @@ def test_what_a_configuration_says_is_the_reason(gpt2, tmp_path, values, said):
 )
 def test_what_a_configuration_says_of_several_labels_is_found(gpt2, tmp_path, values):
     folder = shutil.copytree(gpt2, tmp_path / "model")
-    assert labels_of(folder) is None
+    assert find_model(folder).labels() is None
     change(folder, **values)
-    assert len(labels_of(folder)) > 1
+    assert len(find_model(folder).labels()) > 1
 
 
 def test_cross_encoders_of_several_classes_are_classifiers(gpt2, tmp_path):

@@ -13,13 +13,8 @@ from wording import refused
 
 import heedmap as hm
 from heedmap.experiments.bottom_line import kind_of
-from heedmap.huggingface.loading import (
-    labels_of,
-    load_classifier,
-    load_for_training,
-    outputs_of,
-    task_at,
-)
+from heedmap.huggingface.configurations import find_model
+from heedmap.huggingface.loading import load_classifier, load_for_training
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.tasks import Task
 from heedmap.huggingface.verification import verify
@@ -146,11 +141,11 @@ def test_options_of_another_task_are_refused(tmp_path):
 
 def test_the_task_is_known_without_the_weights(tmp_path):
     tagger, masked = (save(tmp_path / name, of_masks=name == "masks") for name in ("tags", "masks"))
-    assert (task_at(tagger), task_at(masked)) == (Task.WORDS, Task.MASKS)
-    assert outputs_of(tagger)[0] == LABELS
-    assert len(outputs_of(masked)[0]) == 2
-    assert labels_of(tagger) is None
-    assert labels_of(masked) is None
+    assert (find_model(tagger).task, find_model(masked).task) == (Task.WORDS, Task.MASKS)
+    assert find_model(tagger).outputs()[0] == LABELS
+    assert len(find_model(masked).outputs()[0]) == 2
+    assert find_model(tagger).labels() is None
+    assert find_model(masked).labels() is None
     with quiet():
         classifier, _ = load_for_training(masked, ["no", "yes"])  # as a body to fine-tune
     assert type(classifier).__name__ == "BertForSequenceClassification"

@@ -14,7 +14,7 @@ import pytest
 from conftest import random_pairs, random_sentences, random_texts, small_model
 from making import SETTINGS, left_over
 from pair_transformers import pair_classifier, texts_of
-from tiny_askers import TAGGED, on_trial
+from tiny_askers import MASKED, TAGGED, on_trial
 from tiny_regressions import number_model
 from tiny_transformers import TEXTS, tiny_classifier
 from tiny_vision import saved_pictures, saved_vision
@@ -88,6 +88,12 @@ def tables(tmp_path_factory):
     # Of a number other columns of it are distances, which have no range.
     found["highlights"].append(of_number.table("highlights").select(["row", "above"]))
     found["instances"].append(of_number.table("instances"))
+    hiding = split_of(
+        [list(t) for t in MASKED], targets=np.array([t.target for t in MASKED]),
+        choices=[t.choices for t in MASKED],
+    )  # fmt: skip
+    of_masks = AuditContext(on_trial("bert", of_masks=True), hiding, QUICK, registered())
+    found["instances"].append(of_masks.table("instances"))
     return found
 
 

@@ -13,7 +13,7 @@ from made_translations import write_texts
 from tiny_transformers import tiny_model, tiny_tokenizer
 
 from heedmap.calibration import corpora, cue_families
-from heedmap.experiments.findings import BANDS
+from heedmap.experiments.levels import BANDS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

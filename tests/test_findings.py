@@ -4,7 +4,8 @@ import math
 import pyarrow as pa
 import pytest
 
-from heedmap.experiments.findings import BANDS, UNJUDGED, grade, to_json
+from heedmap.experiments.findings import to_json
+from heedmap.experiments.levels import BANDS, UNJUDGED, grade
 from heedmap.experiments.registry import make_findings
 from heedmap.settings.audit import AuditSettings
 

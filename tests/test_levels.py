@@ -12,7 +12,8 @@ import pytest
 from made_audits import Elements, make_audit, printed
 from made_rates import rates
 
-from heedmap.experiments.findings import SIGNS, ClassNumber, Level, answer_text
+from heedmap.experiments.findings import ClassNumber, answer_text
+from heedmap.experiments.levels import SIGNS, Level
 from heedmap.report.page import page
 from heedmap.report.verdict import verdicts
 from heedmap.report.wording import few_texts, plural

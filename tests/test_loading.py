@@ -25,9 +25,10 @@ from wording import refused, warned
 
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
+from heedmap.huggingface.configurations import find_model
 from heedmap.huggingface.inputs import encode
 from heedmap.huggingface.limits import UNLIMITED, longest
-from heedmap.huggingface.loading import load_classifier, load_for_training, outputs_of
+from heedmap.huggingface.loading import load_classifier, load_for_training
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.refusals import first_line
 from heedmap.huggingface.verification import verify
@@ -115,7 +116,11 @@ def test_an_architecture_without_classification(tmp_path):
             "it has 1 name (id2label)",
             load_classifier,
         ),
-        ({"problem_type": "multi_label_classification"}, "several at once", outputs_of),
+        (
+            {"problem_type": "multi_label_classification"},
+            "several at once",
+            lambda source: find_model(source).outputs(),
+        ),
     ],
 )
 def test_heads_that_are_no_classifiers(folder, change_to, said, load):

@@ -26,7 +26,7 @@ def no_network(monkeypatch):
         pytest.fail(f"went to the Hub for {arguments!r:.80}")
 
     monkeypatch.setattr("heedmap.data.readers.read_hub", asked)
-    monkeypatch.setattr("heedmap.huggingface.loading.AutoConfig.from_pretrained", asked)
+    monkeypatch.setattr("heedmap.huggingface.configurations.AutoConfig.from_pretrained", asked)
     monkeypatch.setattr("socket.socket.connect", asked)
 
 

@@ -5,7 +5,7 @@ import pytest
 from made_audits import Elements, make_audit
 
 from heedmap.errors import InputError
-from heedmap.experiments.findings import COLUMNS
+from heedmap.experiments.finding_tables import COLUMNS
 from heedmap.report.figures import figures
 from heedmap.report.notebook_charts import chart
 from heedmap.report.page import page

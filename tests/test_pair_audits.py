@@ -10,7 +10,8 @@ from tiny_transformers import tiny_model
 from wording import refused, stopped, warned
 
 import heedmap as hm
-from heedmap.huggingface.loading import load_classifier, outputs_of
+from heedmap.huggingface.configurations import find_model
+from heedmap.huggingface.loading import load_classifier
 from heedmap.huggingface.one_output import answer_with_two
 
 FEW = {"permutations": 3, "instances": 8}
@@ -45,7 +46,7 @@ def cross_encoder(folder):
 
 def test_a_cross_encoder_with_one_output_has_the_logits_of_no_and_yes(tmp_path):
     folder = cross_encoder(tmp_path / "model")
-    classes, output = outputs_of(folder)
+    classes, output = find_model(folder).outputs()
     assert classes == ["not relevant", "relevant"]
     model, tokenizer = load_classifier(folder)
     answer_with_two(model, output)
@@ -60,7 +61,7 @@ def test_a_cross_encoder_with_one_output_has_the_logits_of_no_and_yes(tmp_path):
 
 def test_one_output_of_anything_else_is_still_an_amount(tmp_path):
     save_pair_model(tmp_path / "model", classes=1, id2label={"0": "LABEL_0"})
-    assert outputs_of(tmp_path / "model") == (["units of the output"], None)
+    assert find_model(tmp_path / "model").outputs() == (["units of the output"], None)
 
 
 @pytest.mark.parametrize("side", ["text", "query", "both"])

@@ -16,7 +16,8 @@ from wording import refused
 
 import heedmap as hm
 from heedmap.errors import InputError, KindError
-from heedmap.huggingface.loading import load_classifier, load_for_training, outputs_of
+from heedmap.huggingface.configurations import find_model
+from heedmap.huggingface.loading import load_classifier, load_for_training
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.opening import fingerprint
 from heedmap.huggingface.peft_merging import merge_of
@@ -170,9 +171,9 @@ def test_the_saved_head_gives_the_outputs_and_their_names(tmp_path):
     for name in ("id2label", "label2id"):
         del config[name]
     (tmp_path / "base" / "config.json").write_text(json.dumps(config))
-    assert outputs_of(folder)[0] == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    assert find_model(folder).outputs()[0] == ["LABEL_0", "LABEL_1", "LABEL_2"]
     (folder / "config.json").write_text('{"id2label": {"0": "no", "1": "yes", "2": "or"}}')
-    assert outputs_of(folder)[0] == ["no", "yes", "or"]
+    assert find_model(folder).outputs()[0] == ["no", "yes", "or"]
     model, tokenizer = load_classifier(folder)
     assert model.config.id2label == {0: "no", 1: "yes", 2: "or"}
     expected = logits(unmerged(folder, classes=3), tokenizer)

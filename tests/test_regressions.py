@@ -24,7 +24,7 @@ from heedmap.experiments.bottom_line import bottom_line, kind_of
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.scales import CLASSES, scale_of
-from heedmap.huggingface.loading import outputs_of
+from heedmap.huggingface.configurations import find_model
 from heedmap.importance.deletions import reread_without_each
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
@@ -294,16 +294,16 @@ def test_labels_that_are_no_numbers_are_one_line(tmp_path):
 
 def test_options_of_the_other_kind_are_one_line(tmp_path):
     number = saved_number_model(tmp_path / "number")
-    assert outputs_of(number)[0] == ["units of the output"]
+    assert find_model(number).outputs()[0] == ["units of the output"]
     for label in ("classes", "output"):
         with refused(f"--{label}"):
             hm.open_model(number, ["a film"], **{label: ("a",) if label == "classes" else "a"})
     with refused("--unit", "one line"):
-        outputs_of(number, unit=" ")
+        find_model(number).outputs(unit=" ")
     classes = tiny_model("bert", 2)
     classes.save_pretrained(tmp_path / "classes")
     with refused("--unit stars", "gives a number", "leave it out"):
-        outputs_of(tmp_path / "classes", unit="stars")
+        find_model(tmp_path / "classes").outputs(unit="stars")
 
 
 def test_a_text_is_explained_by_its_number(rated):

@@ -9,7 +9,8 @@ from wording import warned
 
 import heedmap as hm
 from heedmap.data.corpus import Split
-from heedmap.experiments.findings import SIGNS, answer_text, level_text
+from heedmap.experiments.findings import answer_text, level_text
+from heedmap.experiments.levels import SIGNS
 from heedmap.report.wording import overview_number
 from heedmap.terminal.html import html_table
 

@@ -13,7 +13,7 @@ from wording import refused, stopped
 import heedmap as hm
 from heedmap.experiments.certainty import chance_of_another
 from heedmap.experiments.rule import Thresholds, answer, map_numbers
-from heedmap.huggingface.loading import labels_of, outputs_of
+from heedmap.huggingface.configurations import find_model
 from heedmap.huggingface.one_output import answer_with_two, one_output
 from heedmap.huggingface.output_texts import NotPredicted
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
@@ -89,17 +89,17 @@ def test_a_label_is_predicted_from_its_threshold_on():
 def test_which_output_is_audited_must_be_one_of_several(tmp_path):
     several = save_pair_model(tmp_path / "several", classes=3, **SEVERAL)
     single = save_pair_model(tmp_path / "single", classes=2)
-    assert labels_of(several) == ["class0", "class1", "class2"]
-    assert labels_of(single) is None
-    assert outputs_of(single)[1] is None
+    assert find_model(several).labels() == ["class0", "class1", "class2"]
+    assert find_model(single).labels() is None
+    assert find_model(single).outputs()[1] is None
     with refused("--output", "class0", "class2", "none"):
-        outputs_of(several)
+        find_model(several).outputs()
     with refused("--output", "'other'"):
-        outputs_of(several, "other")
+        find_model(several).outputs("other")
     with refused("--threshold 0.3", "one class", "leave it out"):
-        outputs_of(single, threshold=0.3)
+        find_model(single).outputs(threshold=0.3)
     with refused("--output class0", "one class"):
-        outputs_of(single, "class0")
+        find_model(single).outputs("class0")
     with refused("--output", "--label-column"):
         hm.open_model(several, ["a film"], labels=["class0"], output="class0")
     with refused("single", "several labels"):

@@ -11,14 +11,8 @@ from made_rates import rates
 from made_tables import MAPS, TAUS, layers, three_classes, two_classes
 
 from heedmap.experiments.bottom_line import bottom_line
-from heedmap.experiments.findings import (
-    AuditResult,
-    ClassNumber,
-    Finding,
-    Relative,
-    to_class_frame,
-    to_json,
-)
+from heedmap.experiments.finding_tables import to_class_frame
+from heedmap.experiments.findings import AuditResult, ClassNumber, Finding, Relative, to_json
 from heedmap.experiments.intervals import of_mean, of_median, of_share
 from heedmap.experiments.registry import make_findings, registered
 from heedmap.settings.audit import AuditSettings

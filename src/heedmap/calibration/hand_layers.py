@@ -4,6 +4,7 @@ Every number x is written as (x, −x), so that its mean is 0, and the norms' ε
 nothing: the model is linear in the weights of the layer on trial.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,18 +20,25 @@ STRONG = 60.0  # a score above all others
 Gathered = Literal["everywhere", "[CLS]", "[SEP]", "read-out"]
 
 
-class Layout:
-    """Where the numbers of a position are: values, what [CLS] collects, scores, constants, the place."""
+class States:
+    """Where the numbers of a position are: values, what [CLS] collects, `more` numbers, the place."""
 
-    def __init__(self, count: int, positions: int) -> None:
+    def __init__(self, count: int, more: int, positions: int) -> None:
         self.count, self.positions = count, positions
         self.own, self.spread, self.moved, self.collected = (
             slice(i * count, (i + 1) * count) for i in range(4)
         )
+        self.place = slice(4 * count + more, 4 * count + more + positions)
+        self.size = self.place.stop
+
+
+class Layout(States):
+    """The states of single texts and pictures, which have scores and constants, too."""
+
+    def __init__(self, count: int, positions: int) -> None:
+        super().__init__(count, 5, positions)
         self.score, self.following, self.one = range(4 * count, 4 * count + 3)
         self.is_mark = {"[CLS]": 4 * count + 3, "[SEP]": 4 * count + 4}
-        self.place = slice(4 * count + 5, 4 * count + 5 + positions)
-        self.size = 4 * count + 5 + positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,16 +96,35 @@ def passing_maps(layout: Layout, gathered: Gathered, draws: Float[Tensor, "P P"]
     return AttentionMaps(query, key, value, out)
 
 
-def reading_maps(layout: Layout) -> AttentionMaps:
-    """Return the maps of the last layer: both heads attend by score; the first collects what has come."""
-    size, count = layout.size, layout.count
+def reading_maps(states: States, products: Mapping[int, int]) -> AttentionMaps:
+    """Return the maps of the last layer: both heads attend by score; the first collects what has come.
+
+    Args:
+        states: of the positions.
+        products: the score is the sum of products of a number of the row and one of the state, by the former.
+    """
+    size, count = states.size, states.count
     query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
-    query[[0, size], layout.one] = size**0.5
-    key[[0, size], layout.score] = 1.0
-    value[:count, layout.own] = torch.eye(count)
+    for head in (0, size):
+        for place, (of_row, of_state) in enumerate(products.items(), head):
+            query[place, of_row] = size**0.5
+            key[place, of_state] = 1.0
+    value[:count, states.own] = torch.eye(count)
     out = torch.zeros(size, 2 * size)
-    out[layout.collected, :count] = torch.eye(count)
+    out[states.collected, :count] = torch.eye(count)
     return AttentionMaps(query, key, value, out)
+
+
+def configuration(states: States, layers: int) -> dict[str, Any]:
+    """Return what a configuration of BERT or ViT says of a model of these states."""
+    return {
+        "hidden_size": 2 * states.size,
+        "num_hidden_layers": layers,
+        "num_attention_heads": 2,
+        "intermediate_size": 1,
+        "layer_norm_eps": NORM,
+        "id2label": {c: str(c) for c in range(states.count)},
+    }
 
 
 def clear(model: Any) -> None:

@@ -14,42 +14,36 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedmap.calibration.bert_by_hand import MARKS, bert_by_hand
 from heedmap.calibration.hand_layers import (
-    NORM,
     STRONG,
     AttentionMaps,
-    clear,
-    mirrored,
+    States,
     only_the_last,
+    reading_maps,
 )
 from heedmap.calibration.planted_pairs import KINDS, asking, is_of_query, kind_of
 from heedmap.calibration.plants import Plant, is_cue
-from heedmap.calibration.transformer import MARKS, SMALL, set_attention
 from heedmap.data.vocabulary import SPECIAL, Vocabulary
 
-LAYERS = 3
 POSITIONS = 56
 
 
-class _Layout:
-    """Where the numbers of a position are.
+class _Layout(States):
+    """The states of pairs.
 
     Of scores, and of whether a cue spreads its evidence, there is one number for the first kind, and what is
     to add to it for the second.
     """
 
     def __init__(self, count: int) -> None:
-        self.own, self.spread, self.moved, self.collected = (
-            slice(i * count, (i + 1) * count) for i in range(4)
-        )
+        super().__init__(count, 3 * KINDS + 5, POSITIONS)
         self.score, self.following, self.spreads = (
             slice(4 * count + i * KINDS, 4 * count + (i + 1) * KINDS) for i in range(3)
         )
         self.one, self.is_cls, self.asks, self.asks_second, self.second = range(
-            4 * count + 3 * KINDS, 4 * count + 3 * KINDS + 5
+            self.spreads.stop, self.place.start
         )
-        self.place = slice(self.second + 1, self.second + 1 + POSITIONS)
-        self.size = self.place.stop
 
 
 def pair_transformer_by_hand(
@@ -68,38 +62,18 @@ def pair_transformer_by_hand(
         scores: of words by the kind that is asked for, to themselves and to the next one, (kinds, V, 2).
         over_both: whether words of the query are attended to by their scores, too, and not left out.
     """
-    from transformers import BertConfig, BertForSequenceClassification
-
-    count = plant.classes
-    layout = _Layout(count)
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=2 * layout.size,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=2,
-        intermediate_size=1,
-        max_position_embeddings=POSITIONS,
-        layer_norm_eps=NORM,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        pad_token_id=0,
-        id2label={c: str(c) for c in range(count)},
+    layout = _Layout(plant.classes)
+    # Both heads of the last layer attend by the scores of the asked kind.
+    of_first, of_second = range(layout.score.start, layout.score.stop)
+    return bert_by_hand(
+        layout,
+        _words(plant, layout, vocabulary, values, scores, over_both),
+        [
+            _asking_maps(layout),
+            _spreading_maps(layout),
+            reading_maps(layout, {layout.one: of_first, layout.second: of_second}),
+        ],
     )
-    model: Any = BertForSequenceClassification(config)
-    with torch.no_grad():
-        clear(model)
-        words = mirrored(_words(plant, layout, vocabulary, values, scores, over_both))
-        model.bert.embeddings.word_embeddings.weight.copy_(words)
-        places = torch.zeros(POSITIONS, layout.size)
-        places[:, layout.place] = torch.eye(POSITIONS)
-        model.bert.embeddings.position_embeddings.weight.copy_(mirrored(places))
-        layers = [layer.attention for layer in model.bert.encoder.layer]
-        maps = (_asking_maps, _spreading_maps, _reading_maps)
-        for attention, make in zip(layers, maps, strict=True):
-            set_attention(attention, make(layout, count))
-        model.bert.pooler.dense.weight[:count, layout.collected] = SMALL * torch.eye(count)
-        model.classifier.weight[:, :count] = torch.eye(count) / SMALL
-    return model.eval().requires_grad_(False)
 
 
 def _words(
@@ -138,9 +112,9 @@ def _first_and_more(by_kind: NDArray[np.float64]) -> Float[Tensor, "V K"]:
     return torch.stack([of_first, of_second - of_first], dim=1)
 
 
-def _asking_maps(layout: _Layout, count: int) -> AttentionMaps:
+def _asking_maps(layout: _Layout) -> AttentionMaps:
     """Head 0: which kind the query asks for. Head 1: what the word before moves."""
-    size, root = layout.size, layout.size**0.5
+    size, count, root = layout.size, layout.count, layout.size**0.5
     query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
     out = torch.zeros(size, 2 * size)
     query[0, layout.one], key[0, layout.asks] = STRONG * root, 1.0
@@ -155,9 +129,9 @@ def _asking_maps(layout: _Layout, count: int) -> AttentionMaps:
     return AttentionMaps(query, key, value, out)
 
 
-def _spreading_maps(layout: _Layout, count: int) -> AttentionMaps:
+def _spreading_maps(layout: _Layout) -> AttentionMaps:
     """Head 0: the mean of what the asked cues spread, or else that of [CLS], which is nothing."""
-    size, root = layout.size, layout.size**0.5
+    size, count, root = layout.size, layout.count, layout.size**0.5
     query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
     out = torch.zeros(size, 2 * size)
     query[[0, 1], [layout.one, layout.second]] = STRONG * root
@@ -165,17 +139,4 @@ def _spreading_maps(layout: _Layout, count: int) -> AttentionMaps:
     key[0, layout.is_cls] = 0.5
     value[:count, layout.spread] = torch.eye(count)
     out[layout.own, :count] = torch.eye(count)
-    return AttentionMaps(query, key, value, out)
-
-
-def _reading_maps(layout: _Layout, count: int) -> AttentionMaps:
-    """Both heads attend by the scores of the asked kind; the first collects what has come."""
-    size, root = layout.size, layout.size**0.5
-    query, key, value = (torch.zeros(2 * size, size) for _ in range(3))
-    out = torch.zeros(size, 2 * size)
-    for head in (0, size):
-        query[[head, head + 1], [layout.one, layout.second]] = root
-        key[head : head + KINDS, layout.score] = torch.eye(KINDS)
-    value[:count, layout.own] = torch.eye(count)
-    out[layout.collected, :count] = torch.eye(count)
     return AttentionMaps(query, key, value, out)

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from heedmap.calibration.bert_by_hand import MARKS
 from heedmap.calibration.by_hand import WAYS, Way, cue_effects
 from heedmap.calibration.construction import Check, checked
 from heedmap.calibration.families import PlantedModel
@@ -32,7 +33,7 @@ from heedmap.calibration.planted_pairs import (
 from heedmap.calibration.plants import Plant, cues_of, is_cue, spaced
 from heedmap.calibration.trained import DEV, with_some_lacking
 from heedmap.calibration.trained_transformer import Lesson, Lower, teach, untrained_bert
-from heedmap.calibration.transformer import MARKS, set_margin, tokenizer_of
+from heedmap.calibration.transformer import set_margin, tokenizer_of
 from heedmap.data.corpus import Corpus, Split
 from heedmap.data.texts import Pair, Text
 from heedmap.data.vocabulary import SPECIAL, Vocabulary

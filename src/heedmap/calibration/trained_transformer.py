@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedmap.calibration.bert_by_hand import MARKS
 from heedmap.calibration.plants import Plant
 from heedmap.calibration.trained import with_undecided
-from heedmap.calibration.transformer import MARKS, POSITIONS, tokenizer_of
+from heedmap.calibration.transformer import POSITIONS, tokenizer_of
 from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
 from heedmap.data.vocabulary import SPECIAL, Vocabulary

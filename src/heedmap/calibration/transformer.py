@@ -11,22 +11,20 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
+from torch import Tensor
 from transformers import PreTrainedModel
 
+from heedmap.calibration.bert_by_hand import MARKS, bert_by_hand
 from heedmap.calibration.by_hand import median_margin, scores_by_values, values_of
 from heedmap.calibration.hand_layers import (
-    NORM,
     STRONG,
-    AttentionMaps,
     Gathered,
     Layout,
-    clear,
-    mirrored,
     only_the_last,
     passing_maps,
     reading_maps,
-    set_maps,
 )
 from heedmap.calibration.plants import Design, Plant, scores_of, spaced
 from heedmap.data.corpus import Split
@@ -34,9 +32,7 @@ from heedmap.data.vocabulary import SPECIAL, Vocabulary
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.settings.models import TransformerSettings
 
-MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")  # as many as SPECIAL, so that words keep their numbers
 POSITIONS = 96
-SMALL = 1e-3  # the pooler's tanh is linear there
 
 
 def planted_transformer(
@@ -90,47 +86,29 @@ def transformer_by_hand(
         gathered: where values go that are spread.
         mark_scores: of "[CLS]" and "[SEP]" in the second layer; without one a mark has no weight.
     """
-    from transformers import BertConfig, BertForSequenceClassification
-
-    count = plant.classes
     values = values.copy()
     values[:, 1] *= np.mean([len(text) + 2 for text in split.tokens])
-    layout = Layout(count, POSITIONS)
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=2 * layout.size,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=1,
-        max_position_embeddings=POSITIONS,
-        layer_norm_eps=NORM,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        pad_token_id=0,
-        id2label={c: str(c) for c in range(count)},
+    layout = Layout(plant.classes, POSITIONS)
+    model = bert_by_hand(
+        layout,
+        _words(layout, values, scores, mark_scores or {}),
+        [
+            passing_maps(layout, gathered, only_the_last(POSITIONS)),
+            reading_maps(layout, {layout.one: layout.score}),
+        ],
     )
-    model: Any = BertForSequenceClassification(config)
-    with torch.no_grad():
-        clear(model)
-        _set_embeddings(model.bert.embeddings, layout, values, scores, mark_scores or {})
-        passing, reading = (layer.attention for layer in model.bert.encoder.layer)
-        set_attention(passing, passing_maps(layout, gathered, only_the_last(POSITIONS)))
-        set_attention(reading, reading_maps(layout))
-        model.bert.pooler.dense.weight[:count, layout.collected] = SMALL * torch.eye(count)
-        model.classifier.weight[:, :count] = torch.eye(count) / SMALL
-    model.eval().requires_grad_(False)
     settings = TransformerSettings(source="planted")
-    classes = [str(c) for c in range(count)]
+    classes = [str(c) for c in range(plant.classes)]
     return TransformerClassifier(model, tokenizer_of(vocabulary), settings, classes)
 
 
-def _set_embeddings(
-    embeddings: Any,
+def _words(
     layout: Layout,
     values: NDArray[np.float64],
     scores: NDArray[np.float64],
     mark_scores: Mapping[str, float],
-) -> None:
+) -> Float[Tensor, "V D"]:
+    """Return the numbers of the state that each word begins with."""
     words = torch.zeros(len(values), layout.size)
     for k, columns in enumerate((layout.own, layout.spread, layout.moved)):
         words[:, columns] = torch.from_numpy(values[:, k]).float()
@@ -141,16 +119,7 @@ def _set_embeddings(
             [mark_scores.get(mark, -STRONG), 1.0]
         )
     words[:, layout.one] = 1.0
-    embeddings.word_embeddings.weight.copy_(mirrored(words))
-    places = torch.zeros(POSITIONS, layout.size)
-    places[:, layout.place] = torch.eye(POSITIONS)
-    embeddings.position_embeddings.weight.copy_(mirrored(places))
-
-
-def set_attention(attention: Any, maps: AttentionMaps) -> None:
-    """Set the maps of an attention of BERT."""
-    own = attention.self
-    set_maps(maps, own.query, own.key, own.value, attention.output.dense)
+    return words
 
 
 def tokenizer_of(vocabulary: Vocabulary) -> Any:

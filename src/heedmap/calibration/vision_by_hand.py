@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedmap.calibration.hand_layers import (
-    NORM,
     STRONG,
     AttentionMaps,
     Gathered,
     Layout,
     clear,
+    configuration,
     mirrored,
     passing_maps,
     reading_maps,
@@ -63,14 +63,9 @@ def vision_by_hand(
     count, positions = plant.classes, plant.length + 1
     layout = Layout(count, positions)
     config = ViTConfig(
-        hidden_size=2 * layout.size,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=1,
+        **configuration(layout, layers=2),
         image_size=side_of(plant) * SIDE,
         patch_size=SIDE,
-        layer_norm_eps=NORM,
-        id2label={c: str(c) for c in range(count)},
         label2id={str(c): c for c in range(count)},
     )
     model: Any = ViTForImageClassification(config)
@@ -81,7 +76,7 @@ def vision_by_hand(
         _set_embeddings(model.vit.embeddings, layout, glyphs, numbers, mark_scores or {})
         passing, reading = (layer.attention for layer in model.vit.layers)
         _set(passing, passing_maps(layout, gathered, the_nearest(positions)))
-        _set(reading, reading_maps(layout))
+        _set(reading, reading_maps(layout, {layout.one: layout.score}))
         model.classifier.weight[:, layout.collected] = torch.eye(count)
     model.eval().requires_grad_(False)
     return PlantedPictures(model, plant, glyphs)

@@ -19,12 +19,12 @@ def gives_labels(model: str) -> bool:
     Raises:
         InputError: there is no such model.
     """
-    from heedmap.huggingface.loading import labels_of
+    from heedmap.huggingface.configurations import find_model
     from heedmap.huggingface.picture_loading import reads_pictures
 
     if reads_pictures(model):
         return False
-    return labels_of(model) is not None
+    return find_model(model).labels() is not None
 
 
 def audit_all_labels(

@@ -7,7 +7,7 @@ import altair as alt
 
 from heedmap.comparisons.questions import SEVERAL, ComparedQuestion
 from heedmap.comparisons.seed_rows import Row
-from heedmap.experiments.findings import COLOURS, SIGNS
+from heedmap.experiments.levels import COLOURS, SIGNS
 from heedmap.experiments.rounding import number
 from heedmap.report.charts import QUIET, Figure, Key, rows, specification
 

@@ -6,7 +6,7 @@ from heedmap.comparisons.comparison_figure import answers_figure
 from heedmap.comparisons.differences import Difference
 from heedmap.comparisons.map_differences import MapDifferences
 from heedmap.comparisons.side_by_side import MOST_DIFFERENT, SideBySide
-from heedmap.experiments.findings import SIGNS
+from heedmap.experiments.levels import SIGNS
 from heedmap.experiments.rounding import number
 from heedmap.report.inline_styles import InlineStyles
 from heedmap.report.scripts import bundle, own_script, safe_json

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from heedmap.comparisons.differences import Difference, RunNumbers, compared_pairs, differences
 from heedmap.comparisons.same_texts import TextIds
 from heedmap.comparisons.seed_rows import Row
-from heedmap.experiments.findings import SIGNS, Finding
+from heedmap.experiments.findings import Finding
+from heedmap.experiments.levels import SIGNS
 from heedmap.experiments.registry import numbers_by_finding
 from heedmap.experiments.rounding import number
 from heedmap.terminal.output import some_of

@@ -14,23 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from heedmap.data.chosen_columns import Columns, find_column
 from heedmap.data.columns import Rows
 from heedmap.data.corpus import Split
-from heedmap.data.labelled_rows import (
-    Columns,
-    LabelledTable,
-    find_column,
-    list_of_words,
-    text_keys,
-    tokenizer_of,
-    written_text,
-)
+from heedmap.data.labelled_rows import LabelledTable
 from heedmap.data.labels import is_missing, label_text
 from heedmap.data.readers import SPLIT_NAMES, SPLITS
 from heedmap.data.rows import ColumnSpec, LabelledTexts, PackedRows, Row, chosen, gathered
-from heedmap.data.text_names import places
+from heedmap.data.text_names import places, text_keys
+from heedmap.data.text_values import list_of_words, written_text
 from heedmap.data.texts import HIDDEN
-from heedmap.data.tokens import spaced
+from heedmap.data.tokens import spaced, tokenizer_of
 from heedmap.errors import InputError
 from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import some_of

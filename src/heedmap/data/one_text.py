@@ -7,10 +7,11 @@ import numpy as np
 from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import Split
 from heedmap.data.embedded import STORIES
-from heedmap.data.labelled_rows import tokenizer_of, written_text
 from heedmap.data.pair_sides import audited_sides
 from heedmap.data.rows import ColumnSpec, Row
 from heedmap.data.splits import within_limits
+from heedmap.data.text_values import written_text
+from heedmap.data.tokens import tokenizer_of
 from heedmap.errors import InputError
 from heedmap.settings.data import DataSettings
 

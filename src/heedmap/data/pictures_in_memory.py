@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.chosen_columns import find_column
 from heedmap.data.columns import Rows
 from heedmap.data.encoded_pictures import decoded
 from heedmap.data.item_vectors import ItemVectors, StoredBag
-from heedmap.data.labelled_rows import find_column
 from heedmap.data.labels import is_missing, label_text
 from heedmap.data.pictures import Grid
 from heedmap.data.rows import LABEL_COLUMNS, LabelledTexts, Row

@@ -10,6 +10,7 @@ from pathlib import Path
 from heedmap.data import readers as files
 from heedmap.data.asked_words import asked_rows
 from heedmap.data.bag_folder import is_bags, open_bags
+from heedmap.data.chosen_columns import Columns, choose_columns, find_column, with_text
 from heedmap.data.class_folders import read_class_folders
 from heedmap.data.clones import ABOUT, read_clone
 from heedmap.data.columns import Rows, Tables
@@ -17,14 +18,7 @@ from heedmap.data.embedded import EMBEDDED, EMBEDDED_BAGS, embedded_texts
 from heedmap.data.eraser_rows import is_eraser, read_eraser
 from heedmap.data.file_kinds import is_file_name, kind_of
 from heedmap.data.in_memory import PREFIX, InMemory
-from heedmap.data.labelled_rows import (
-    Columns,
-    choose_columns,
-    find_column,
-    labelled_rows,
-    tokenizer_of,
-    with_text,
-)
+from heedmap.data.labelled_rows import labelled_rows
 from heedmap.data.labels import check_labels
 from heedmap.data.pictures import holds_pictures
 from heedmap.data.rows import (
@@ -36,6 +30,7 @@ from heedmap.data.rows import (
     column,
     gathered,
 )
+from heedmap.data.tokens import tokenizer_of
 from heedmap.errors import InputError
 from heedmap.files.naming import DATA, check_name, is_there
 from heedmap.settings.data import DataSettings

@@ -14,9 +14,12 @@ never split.
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache, partial
 from itertools import islice, pairwise
 from typing import Any
+
+from heedmap.data.compact import MANY
+from heedmap.settings.data import DataSettings
 
 NUMBER = "qqq"
 DE_IDENTIFIED = "<DE>"
@@ -173,3 +176,12 @@ def words_alone(text: str) -> list[str]:
     """Split into lower-case words and digits, without marks; SST's treebank spells brackets out."""
     bare = text.replace("-LRB-", "").replace("-RRB-", " ")
     return re.sub(r"\W", " ", bare).lower().split()
+
+
+def tokenizer_of(settings: DataSettings) -> Callable[[str], list[str]]:
+    """Return what makes tokens of a text, where no data set has a way of its own.
+
+    Texts that repeat one of the last MANY get the same list, which nobody may change.
+    """
+    tokenize = partial(pieces, tokenizer=settings.tokenizer) if settings.raw else None
+    return lru_cache(MANY)(tokenize or TOKENIZERS[settings.tokenizer])

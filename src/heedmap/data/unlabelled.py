@@ -4,13 +4,14 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from heedmap.data.chosen_columns import find_column
 from heedmap.data.columns import Rows, joined
 from heedmap.data.corpus import Split
-from heedmap.data.labelled_rows import find_column, text_keys, text_values, written_text
 from heedmap.data.pair_columns import guessed_pair
 from heedmap.data.readers import dialect_of, read_rows
 from heedmap.data.rows import ColumnSpec
-from heedmap.data.text_names import places
+from heedmap.data.text_names import places, text_keys
+from heedmap.data.text_values import text_values, written_text
 from heedmap.errors import InputError
 from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import some_of

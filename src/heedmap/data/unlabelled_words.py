@@ -16,13 +16,14 @@ from heedmap.data.asked_words import (
     place_of_word,
     words_of,
 )
+from heedmap.data.chosen_columns import find_column
 from heedmap.data.columns import Rows
 from heedmap.data.corpus import Split
-from heedmap.data.labelled_rows import find_column, list_of_words, text_keys, tokenizer_of
 from heedmap.data.labels import is_missing, label_text
 from heedmap.data.readers import dialect_of, read_rows
-from heedmap.data.text_names import places
-from heedmap.data.tokens import spaced
+from heedmap.data.text_names import places, text_keys
+from heedmap.data.text_values import list_of_words
+from heedmap.data.tokens import spaced, tokenizer_of
 from heedmap.data.unlabelled import Unlabelled
 from heedmap.errors import InputError
 from heedmap.settings.data import DataSettings

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from heedmap.experiments.budget_facts import budget_of
-from heedmap.experiments.findings import COLOURS, AuditResult, Finding, Level
+from heedmap.experiments.findings import AuditResult, Finding
+from heedmap.experiments.levels import COLOURS, Level
 from heedmap.experiments.needs import untold
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions.instances import is_doubtful, is_of_one_class, is_unlabelled

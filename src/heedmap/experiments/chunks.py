@@ -15,6 +15,7 @@ import pyarrow as pa
 from heedmap.data.corpus import Split
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.output_spread import OutputSpread
+from heedmap.files.memory import return_freed_memory
 from heedmap.files.tables import renumbered
 from heedmap.models.layered import Layered
 from heedmap.models.pair_classifier import PairClassifier
@@ -148,6 +149,7 @@ class ChunkedContext(AuditContext):
         with in_job(f"{chunk} of {len(self.split)}"):
             plan(dict.fromkeys(missing, 1.0))
             tables = {name: context.table(name) for name in missing}
+        return_freed_memory()  # else the memory grows with the number of chunks
         if self.folder is None:
             self._in_memory[chunk.number] = tables
 

@@ -1,78 +1,19 @@
-"""Findings: a question's number, its interval, and a graded reading.
-
-BANDS and docs/verdict.md hold the rules of the readings.
-"""
+"""Findings: a question's number, its interval, and a graded reading."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
-from heedmap.experiments.columns import Columns
+from heedmap.experiments.levels import COLOURS, LEVEL_WORDS, SIGNS, UNJUDGED, Level
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.rounding import number, told_apart
 from heedmap.nouns import Nouns
 from heedmap.settings.run import RunSettings
 from heedmap.terminal.html import html_table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-Level = Literal["for", "mixed", "against", "cannot tell", "for comparison"]
-
-# Facts that calibration does not judge, per kind: (lower edge, level, words), from the top down. A value falls
-# into the first band whose edge it reaches. Only skill has a level: is there anything to explain?
-WEAK = "too weak to explain"
-BANDS: dict[str, list[tuple[float, Level, str]]] = {
-    "skill": [
-        (0.5, "for", "good"),
-        (0.1, "mixed", "modest"),
-        (-math.inf, "against", WEAK),
-    ],
-    "words": [
-        (0.7, "for comparison", "most of the attention falls on the words"),
-        (0.3, "for comparison", "a good part falls on special tokens"),
-        (-math.inf, "for comparison", "most of the attention falls on special tokens"),
-    ],
-    "identified": [
-        (0.99, "for comparison", "all of it reaches the layer's output"),
-        (0.8, "for comparison", "a part of it cancels out"),
-        (-math.inf, "for comparison", "much of it cancels out"),
-    ],
-    "auc": [
-        (0.9, "for comparison", "finds these words"),
-        (0.7, "for comparison", "often finds these words"),
-        (0.55, "for comparison", "seldom finds these words"),
-        (-math.inf, "for comparison", "no better than chance"),
-    ],
-}
-LEVEL_WORDS: dict[Level, str] = {
-    "for": "speaks for the map",
-    "mixed": "leaves it open",
-    "against": "speaks against the map",
-    "cannot tell": "is too uncertain to tell",
-    "for comparison": "is for comparison only",
-}
-# What shows a level without its colour.
-SIGNS: dict[Level, str] = {
-    "for": "+",
-    "mixed": "~",
-    "against": "−",
-    "cannot tell": "?",
-    "for comparison": "·",
-}
-
-COLOURS: dict[Level, str] = {
-    "for": "#3f86e0",
-    "mixed": "#d9a520",
-    "against": "#c2512f",
-    "cannot tell": "#8a8f98",
-    "for comparison": "#8a8f98",
-}
-"""Of a line beside a text in a notebook, seen on white and on black."""
 
 
 class ByValue:
@@ -142,7 +83,6 @@ class ClassNumber(ByValue):
 
 
 LISTED = 12  # classes that a finding shows
-UNJUDGED = "for comparison"  # a number without a chance level
 # Of a text's number, by kind; of the others 0 and 1. A "relative" one is a share of the attainable.
 BOUNDS = {
     "tau": (-1.0, 1.0),
@@ -262,102 +202,6 @@ def pooled(audit: AuditResult) -> AuditResult:
     return replace(audit, tables=by_text(audit.tables))
 
 
-COLUMNS = Columns(
-    "One row per finding, in the order of the card; null where a number is undefined.",
-    {
-        "key": ("text", "its short name, the same in every audit"),
-        "question": ("text", "what is asked"),
-        "kind": ("text", "what is measured"),
-        "level": (
-            "for, mixed, against, cannot tell, for comparison",
-            "whether it speaks for showing the map",
-        ),
-        "answer": (
-            "text",
-            "the reading in words, as on the card; empty where there is only a number",
-        ),
-        "value": ("as `measure` says", "the number: a mean or median over texts"),
-        "low": ("as `value`", "lower end of its 95 % interval over texts"),
-        "high": ("as `value`", "upper end"),
-        "n": ("count", "texts"),
-        "distinct": ("count", "different texts among them"),
-        "left_out": (
-            "count",
-            "texts left out, for all reasons together (`Finding.left_out` has each)",
-        ),
-        "chance": ("as `value`", "what chance reaches, on the texts where both ends are known"),
-        "ceiling": ("as `value`", "what these weights reach at best, on the same texts"),
-        "share": (
-            "−1 to 1",
-            "where the value stands between chance (0) and the ceiling (1): mean over these texts",
-        ),
-        "share_low": (
-            "−1 to 1",
-            "lower end of the 95 % interval of the share; the level follows from it",
-        ),
-        "share_high": ("−1 to 1", "upper end"),
-        "measure": ("text", "what the value is"),
-        "meaning": ("text", "how to read it"),
-    },
-)
-
-
-def to_frame(findings: Sequence[Finding]) -> "pd.DataFrame":
-    """Return a frame with a row per finding, and the columns of COLUMNS."""
-    import pandas as pd
-
-    names = [column.name for column in COLUMNS.described]
-    nothing = Relative(math.nan, math.nan, math.nan, math.nan, math.nan, math.nan, 0)
-    rows = []
-    for finding in findings:
-        relative = finding.relative or nothing
-        rows.append(
-            {
-                **vars(finding),
-                "answer": answer_text(finding),
-                "left_out": sum(finding.left_out.values()),
-                "chance": relative.chance,
-                "ceiling": relative.ceiling,
-                "share": relative.share,
-                "share_low": relative.low,
-                "share_high": relative.high,
-            }
-        )
-    return pd.DataFrame(rows, columns=names)
-
-
-CLASS_COLUMNS = Columns(
-    "One row per finding and predicted class; null where a number is undefined.",
-    {
-        "key": ("text", "the finding's"),
-        "class": ("text", "the predicted class's name"),
-        "value": (
-            "as the finding's",
-            "the number over the texts that are predicted to be of this class",
-        ),
-        "n": ("count", "texts of the class"),
-        "chance": (
-            "as `value`",
-            "what chance reaches on the class's texts where both ends are known",
-        ),
-        "ceiling": ("as `value`", "what these weights reach at best, on the same texts"),
-        "compared": ("count", "texts where both are known"),
-    },
-)
-
-
-def to_class_frame(findings: Sequence[Finding]) -> "pd.DataFrame":
-    """Return a frame with a row per finding and predicted class, and the columns of CLASS_COLUMNS."""
-    import pandas as pd
-
-    rows = [
-        {"key": finding.key, "class": name, **vars(class_number)}
-        for finding in findings
-        for name, class_number in finding.by_class.items()
-    ]
-    return pd.DataFrame(rows, columns=[column.name for column in CLASS_COLUMNS.described])
-
-
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
     """Convert findings to JSON values; undefined numbers are null."""
 
@@ -383,24 +227,3 @@ def answer_text(finding: Finding) -> str:
     if finding.edges is not None and finding.level != "cannot tell":
         return f"{LEVEL_WORDS[finding.level]}, {finding.reading}"
     return finding.reading
-
-
-def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]:
-    """Return reading and level: the value's band, or both ends' bands where the interval crosses an edge."""
-    unsure: Level = "cannot tell" if kind == "skill" else "for comparison"
-    if not math.isfinite(value):
-        return "undefined", unsure
-    if kind not in BANDS:
-        return UNJUDGED, unsure
-
-    def band(x: float) -> tuple[str, Level]:
-        return next((words, level) for edge, level, words in BANDS[kind] if x >= edge)
-
-    if not math.isfinite(low):
-        return f"{band(value)[0]} (too few instances for an interval)", unsure
-    (lower, lower_level), (upper, upper_level) = band(low), band(high)
-    if lower == upper:
-        return lower, lower_level
-    if lower_level != upper_level:
-        lower_level = "mixed" if {lower_level, upper_level} == {"mixed", "for"} else unsure
-    return f"between “{lower}” and “{upper}”", lower_level

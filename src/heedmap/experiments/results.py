@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from heedmap.experiments import intervals
 from heedmap.experiments.drawing import LOOKS
-from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative, grade
+from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative
+from heedmap.experiments.levels import grade
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.scales import scale_of

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from heedmap.experiments.findings import Level
+from heedmap.experiments.levels import Level
 from heedmap.experiments.rule import losing_and_holding, texts_of
 
 

@@ -20,9 +20,10 @@ from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.manifest import folder_written
 from heedmap.huggingface.class_names import contradiction
+from heedmap.huggingface.configurations import find_model
 from heedmap.huggingface.fitting import AT_WORDS, Cut, fit, merge
 from heedmap.huggingface.limits import longest
-from heedmap.huggingface.loading import load_classifier, outputs_of
+from heedmap.huggingface.loading import load_classifier
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.model_adapter import detach
 from heedmap.huggingface.one_output import answer_with_two
@@ -62,7 +63,7 @@ def open_classifier(
         pictures = open_pictures(settings, place, device)
         pictures.settings = settings.model_copy(update={"weights": fingerprint(pictures.model)})
         return pictures, pictures.settings
-    names, output = outputs_of(place, settings.output, settings.threshold, settings.unit)
+    names, output = find_model(place).outputs(settings.output, settings.threshold, settings.unit)
     model, tokenizer = load_classifier(place, settings.dtype, device)
     if output is not None:
         answer_with_two(model, output)

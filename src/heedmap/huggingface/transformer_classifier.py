@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.data.batches import Batch
-from heedmap.data.texts import Asked, Pair, Text, TwoTexts, joined, with_tokens
+from heedmap.data.texts import Pair, Text, TwoTexts, joined, with_tokens
 from heedmap.errors import InputError
 from heedmap.huggingface import inputs
 from heedmap.huggingface.attention_hook import fusing
@@ -29,8 +29,9 @@ from heedmap.huggingface.pair_truncation import truncated_pair
 from heedmap.huggingface.prefixes import PrefixReader, prefix_reader
 from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
-from heedmap.huggingface.targets import as_read, is_one_entry, mask_of
-from heedmap.huggingface.tasks import Task, task_of_model
+from heedmap.huggingface.sample_words import SAMPLE_WORDS, asked_samples
+from heedmap.huggingface.targets import as_read, mask_of
+from heedmap.huggingface.tasks import task_of_model
 from heedmap.huggingface.verification import drift
 from heedmap.huggingface.views import View, on_words
 from heedmap.importance.words import sum_by_word
@@ -41,11 +42,6 @@ from heedmap.settings.models import TransformerSettings
 
 ROUNDINGS = 64  # by which sums in another order differ: a 12-layer BERT's by 17
 ROWS = ("row", "gradient", "effective")  # views of the read row; the others use all rows
-SAMPLE_WORDS: tuple[Text, ...] = (
-    ["The", " acting", " is", " wonderful", ",", " but", " the", " unbelievable", " plot", " is", " not."],
-    ["It", " bored", " me", "."],
-    ["A", " film"],
-)  # fmt: skip
 
 
 @dataclass
@@ -90,7 +86,7 @@ class TransformerClassifier:
         self.padding = padding_token(model)
         self.task = task_of_model(model)
         if self.task.is_asked_of_words:
-            self.samples = self._asked_samples()
+            self.samples = asked_samples(tokenizer, self.task)
         sample = self.inputs(self.batch(self.samples, range(len(self.samples))))
         self.adapter: ModelAdapter = attach(model, sample)
         if self.adapter.kind == "reading":
@@ -121,14 +117,6 @@ class TransformerClassifier:
             )
         names = dict.fromkeys(str(token) for token in tokenizer.all_special_tokens)
         self.kinds = ["words", "punctuation", *names]
-
-    def _asked_samples(self) -> Sequence[Text]:
-        """Return the sample texts with a word that is asked about: in the middle, last, and first."""
-        choices = _two_words(self.tokenizer) if self.task is Task.MASKS else None
-        places = (4, 3, 0)
-        return [
-            Asked(text, place, choices) for text, place in zip(SAMPLE_WORDS, places, strict=True)
-        ]
 
     @property
     def architecture(self) -> str:
@@ -413,22 +401,6 @@ class TransformerClassifier:
             return {}
         sample = self.inputs(self.batch(self.samples[1:2], [0]))
         return projections_of(self.model, self.layout.layers, sample)
-
-
-def _two_words(tokenizer: PreTrainedTokenizerBase) -> tuple[str, str]:
-    """Return two words of a vocabulary, for a masked language model to choose from in sample texts."""
-    special = {*tokenizer.all_special_tokens}
-    words: list[str] = []
-    for token in tokenizer.get_vocab():
-        word = token.lstrip("▁Ġ")
-        if word.isalpha() and token not in special and is_one_entry(tokenizer, word):
-            words.append(word)
-        if len(words) == 2:
-            return words[0], words[1]
-    raise InputError(
-        "expected a tokenizer with two words as entries of its vocabulary, of which a masked language model is "
-        "asked, got none; choose another model"
-    )
 
 
 def _with_head(weights: Tensor, whole: Tensor, head: int) -> Tensor:

@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 from heedmap.experiments.bottom_line import BottomLine
 from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.enough_texts import rounded_up, texts_for_class, texts_for_side
-from heedmap.experiments.findings import BANDS, WEAK, AuditResult, Finding
+from heedmap.experiments.findings import AuditResult, Finding
+from heedmap.experiments.levels import BANDS, WEAK
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions.instances import is_doubtful
 from heedmap.experiments.rates import Rates

@@ -10,15 +10,8 @@ from rich.table import Table
 
 from heedmap.experiments.bottom_line import bottom_line, not_tested_in
 from heedmap.experiments.budget_facts import budget_of
-from heedmap.experiments.findings import (
-    SIGNS,
-    AuditResult,
-    Finding,
-    Level,
-    answer_text,
-    level_text,
-    pooled,
-)
+from heedmap.experiments.findings import AuditResult, Finding, answer_text, level_text, pooled
+from heedmap.experiments.levels import SIGNS, Level
 from heedmap.experiments.needs import not_asked_text
 from heedmap.experiments.notes import note_texts
 from heedmap.experiments.rounding import number

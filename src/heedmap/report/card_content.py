@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from heedmap.experiments.bottom_line import bottom_line
-from heedmap.experiments.findings import SIGNS, AuditResult, Level, level_text, pooled
+from heedmap.experiments.findings import AuditResult, level_text, pooled
+from heedmap.experiments.levels import SIGNS, Level
 from heedmap.experiments.rates import packaged_rates
 from heedmap.files.content_hash import tables_hash
 from heedmap.report.card import INTERVALS, facts

@@ -6,7 +6,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from heedmap.errors import InputError
-from heedmap.experiments.findings import COLOURS, AuditResult
+from heedmap.experiments.findings import AuditResult
+from heedmap.experiments.levels import COLOURS
 from heedmap.files.storage import encoded
 from heedmap.report.card_content import (
     TITLE,

@@ -13,13 +13,8 @@ import pyarrow as pa
 
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.columns import Column, Columns, type_of
-from heedmap.experiments.findings import (
-    CLASS_COLUMNS,
-    COLUMNS,
-    AuditResult,
-    to_class_frame,
-    to_frame,
-)
+from heedmap.experiments.finding_tables import CLASS_COLUMNS, COLUMNS, to_class_frame, to_frame
+from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.registry import registered
 from heedmap.report.anonymous import is_anonymous
 from heedmap.report.card import facts

@@ -4,13 +4,8 @@ from functools import cached_property
 from html import escape
 
 from heedmap.experiments.bottom_line import BottomLine
-from heedmap.experiments.findings import (
-    COLOURS,
-    AuditResult,
-    Finding,
-    answer_text,
-    level_text,
-)
+from heedmap.experiments.findings import AuditResult, Finding, answer_text, level_text
+from heedmap.experiments.levels import COLOURS
 from heedmap.experiments.rounding import number
 from heedmap.report.page import page
 from heedmap.report.wording import count_text, interval_text, source_text

@@ -6,7 +6,8 @@ from typing import Any
 
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.budget_facts import budget_of
-from heedmap.experiments.findings import SIGNS, AuditResult, pooled
+from heedmap.experiments.findings import AuditResult, pooled
+from heedmap.experiments.levels import SIGNS
 from heedmap.experiments.methods.adversary_weights import FILE
 from heedmap.experiments.needs import not_asked_text
 from heedmap.experiments.notes import drift_text, note_texts

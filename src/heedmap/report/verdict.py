@@ -6,15 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.experiments.findings import (
-    BANDS,
-    BOUNDS,
-    SIGNS,
-    AuditResult,
-    Finding,
-    Level,
-    answer_text,
-)
+from heedmap.experiments.findings import BOUNDS, AuditResult, Finding, answer_text
+from heedmap.experiments.levels import BANDS, SIGNS, Level
 from heedmap.experiments.results import signed_percent
 from heedmap.experiments.rounding import number
 from heedmap.report.wording import (

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from heedmap.errors import InputError, MissingError
 from heedmap.experiments.bottom_line import BottomLine, bottom_line
-from heedmap.experiments.findings import AuditResult, level_text, to_class_frame, to_frame
+from heedmap.experiments.finding_tables import to_class_frame, to_frame
+from heedmap.experiments.findings import AuditResult, level_text
 from heedmap.experiments.rates import FILE as RATES
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import column_frame

@@ -179,14 +179,15 @@ def _texts_of(
     model: TransformerSettings, settings: DataSettings, in_memory: InMemory | None
 ) -> Corpus | None:
     """Read the texts of a model that is not opened yet; None of pictures, whose patches its own files tell."""
-    from heedmap.huggingface.loading import outputs_of, task_at
+    from heedmap.huggingface.configurations import find_model
     from heedmap.huggingface.picture_loading import reads_pictures
     from heedmap.huggingface.tasks import asking
 
     if reads_pictures(model.source):
         return None
-    outputs, _ = outputs_of(model.source, model.output, model.threshold, model.unit)
-    settings = _read_amounts(asking(settings, task_at(model.source)), outputs)
+    found_model = find_model(model.source)
+    outputs, _ = found_model.outputs(model.output, model.threshold, model.unit)
+    settings = _read_amounts(asking(settings, found_model.task), outputs)
     return load_corpus(settings, outputs, in_memory)
 
 

@@ -204,7 +204,7 @@ def fine_tune(
             that there is not.
     """
     from heedmap.huggingface import opening
-    from heedmap.huggingface.loading import refuse_word_classes
+    from heedmap.huggingface.configurations import refuse_word_classes
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
     from heedmap.training.fine_tune import FineTuning, limit_of, new_model
 

@@ -19,7 +19,7 @@ import pandas as pd
 from heedmap.data.in_memory import Source, source_of
 from heedmap.errors import InputError
 from heedmap.experiments.certainty import chance_of_another
-from heedmap.experiments.findings import UNJUDGED
+from heedmap.experiments.levels import UNJUDGED
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.repeats import text_numbers
@@ -130,10 +130,10 @@ def audit_labels(
         InputError: as `heedmap.open_model`; a model that gives one label; no label that is predicted for
             enough texts.
     """
-    from heedmap.huggingface.loading import labels_of
+    from heedmap.huggingface.configurations import find_model
 
     model = name_of(source, MODEL)
-    labels = labels_of(model)
+    labels = find_model(model).labels()
     if labels is None:
         raise InputError(
             f"{model}: expected a model that gives several labels at once; audit it as it is"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from heedmap.experiments.findings import UNJUDGED
+from heedmap.experiments.levels import UNJUDGED
 from heedmap.papers.kit.result import Result, Table
 from heedmap.report.grid_figures import bars
 from heedmap.report.wording import plural

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from heedmap.experiments import intervals
-from heedmap.experiments.findings import Finding, grade
+from heedmap.experiments.findings import Finding
+from heedmap.experiments.levels import grade
 from heedmap.experiments.results import Results, TextNumbers
 from heedmap.experiments.rounding import number
 from heedmap.experiments.text_tables import outputs_of_texts

@@ -11,7 +11,8 @@ from heedmap.experiments import intervals
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
-from heedmap.experiments.findings import ClassNumber, Finding, Level
+from heedmap.experiments.findings import ClassNumber, Finding
+from heedmap.experiments.levels import Level
 from heedmap.experiments.methods.followed_answers import followed_answers
 from heedmap.experiments.methods.rankings import ranked_heats
 from heedmap.experiments.methods.rereading import (

@@ -14,8 +14,9 @@ from heedmap.data.corpus import UNKNOWN, Split
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
-from heedmap.experiments.findings import WEAK, ClassNumber, Finding, grade
+from heedmap.experiments.findings import ClassNumber, Finding
 from heedmap.experiments.intervals import of_share
+from heedmap.experiments.levels import WEAK, grade
 from heedmap.experiments.methods.number_skill import number_skill
 from heedmap.experiments.output_spread import DEVIATION, MEAN, TEXTS
 from heedmap.experiments.pooling import TEXT
