@@ -35,7 +35,9 @@ def one_bag(name: str, model: Model, path: str) -> Split:
         )
     file = Path(path).expanduser()
     if not (is_there(path) and file.is_file()):
-        raise InputError(f"{path:.200}: expected the file of a bag of vectors; it is not there")
+        raise InputError(
+            f"{path:.200}: expected the file of a bag, since the model reads bags of vectors; it is not there"
+        )
     (split,) = bags_of(model, unlabelled_bags(file), path)
     return split
 
