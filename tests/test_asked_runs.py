@@ -222,3 +222,19 @@ def test_a_picture_of_a_tagger_points_to_an_explanation_that_works(heedmap, tmp_
     explained = heedmap("explain", tagger, "a great film", "--target", "film")
     assert explained.code == 0
     assert "film" in explained.out
+
+
+@pytest.mark.filterwarnings("ignore:.*no test token", "ignore:.*repeat another")
+def test_notes_on_classes_and_repeats_speak_of_tokens(tmp_path):
+    rows = [{"tokens": ["A", "text"], "ner_tags": ["PER", "PER"]}] * 26
+    save(tmp_path / "model", of_masks=False)
+    data = write(tmp_path / "texts.jsonl", rows)
+    run = hm.open_model(tmp_path / "model", data, progress=False)
+    assert run.corpus.notes == [
+        "2 of 3 classes have no test token: 'O', 'LOC'",
+        "tokens that repeat another: 50 of 52 in test (kept)",
+    ]
+    audit = hm.audit(run, permutations=3, progress=False)
+    page = audit.save(tmp_path / "report.html").read_text("utf-8")
+    assert "have no test token" in page
+    assert "no test text" not in page

@@ -333,6 +333,7 @@ def test_a_run_on_bags_is_kept_opened_and_audited(tmp_path, arrays, maps):
         opened.explain("a text")
     with refused("bags"):  # no bag is read then
         hm.explain(tmp_path / "run", "a text")
+    assert opened.explain(str(tmp_path / "s0.npy")).tokens == ["s0:0", "s0:1", "s0:2"]
     # Where the vectors have changed it is another run.
     np.save(tmp_path / "s0.npy", arrays[1])
     with refused("run", "not what it was"):

@@ -34,15 +34,9 @@ def check_command(
 ) -> None:
     """Verify a classifier: is its attention read and replaced exactly?"""
     with working("verifying the model"):
-        from heedmap.huggingface.loading import load_classifier
-        from heedmap.huggingface.picture_classifier import load_verified
-        from heedmap.huggingface.picture_loading import reads_pictures
-        from heedmap.huggingface.verification import verify
+        from heedmap.runs.check import verified
 
-        if reads_pictures(model):
-            *_, result = load_verified(model, dtype, device)
-        else:
-            result = verify(*load_classifier(model, dtype, device))
+        result = verified(model, dtype, device)
     if as_json:
         print_json({"model": model, **asdict(result), "passes": result.refusal is None})
     else:

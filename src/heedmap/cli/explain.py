@@ -4,15 +4,16 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedmap.data.file_kinds import KINDS
 from heedmap.errors import InputError
 from heedmap.settings.data import READING, DataSettings
 from heedmap.terminal import options as opt
 from heedmap.terminal.commands import Json, print_json
-from heedmap.terminal.output import csv_cell, remark
+from heedmap.terminal.output import csv_cell
 from heedmap.terminal.progress import working
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ TARGET = (
 FOIL = "The word that a masked language model might take for the hidden one."
 OUTPUT = "The label to explain, of a model that gives several at once."
 QUERY = "The question or hypothesis that a model of pairs reads the text given."
-DATA = "A CSV, JSONL, Parquet or Excel file (.gz too) of texts, which need no labels."
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".parquet", ".xlsx", ".txt", ".gz")
+DATA = "A CSV, JSONL, Parquet or Excel file of texts (.gz too), or a folder of pictures or bags; no labels."
+SUFFIXES = (*KINDS, ".txt", ".gz")
 LONGEST_NAME = 256
 FORMAT = "Format of the output: text for people, csv with a row per token, or json. [text; csv with --data]"
 
@@ -59,6 +60,21 @@ def explain_command(
         str | None,
         typer.Option("--id-column", help="Column of the texts' own ids in --data. [guessed]"),
     ] = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(
+            "--label-column",
+            help="Column of the words' labels in --data, by which a token classifier is asked about words, or "
+            "of the words that masks hide. [guessed]",
+        ),
+    ] = None,
+    foil_column: Annotated[
+        str | None,
+        typer.Option(
+            "--foil-column",
+            help="Column of the foils in --data, for a masked language model. [guessed]",
+        ),
+    ] = None,
     *,
     variant: opt.Variant = None,
     device: opt.Device = None,
@@ -68,13 +84,19 @@ def explain_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Explain a text, or each text of a file: prediction, heat map, gradient, leave-one-out, other weights with
-    the same answer, and what flips it. Needs no labels: of a run only the model is read.
+    """Explain a text, picture or bag, or each of many: prediction, heat map, gradient, leave-one-out, other
+    weights with the same answer, and what flips it. Needs no labels: of a run only the model is read.
     """
     if as_json and form not in (None, "json"):
         raise InputError(f"--json: expected --format json or none, got {form}; leave one out")
     form = "json" if as_json else form
-    columns = {"text": text_column, "query": query_column, "id": id_column}
+    columns = {
+        "text": text_column,
+        "query": query_column,
+        "id": id_column,
+        "label": label_column,
+        "foil": foil_column,
+    }
     if data is None:
         data_options = [f"{name}-column" for name, column in columns.items() if column is not None]
         if data_options := [*data_options, *given.values]:
@@ -85,7 +107,8 @@ def explain_command(
         return
     if target is not None or foil is not None:
         raise InputError(
-            "--data: expected no --target beside a file of texts; explain one text, or audit the file"
+            "--data: expected no --target beside a file of texts; name the words in its column target (and "
+            "foil)"
         )
     if text is not None or query is not None:
         surplus = "--query; name its column with --query-column" if text is None else "a text"
@@ -157,20 +180,10 @@ def _each(
 ) -> "tuple[list[str], Explanations]":
     """Explain the texts of a file; returns their keys too."""
     with working("reading the model and the texts"):
-        from heedmap.data.unlabelled import read_unlabelled
-        from heedmap.runs.explain import explain
+        from heedmap.runs.explain_data import explain_data
 
-        texts = read_unlabelled(DataSettings.of(source=str(data), **options))
-        for note in texts.notes:
-            remark(f"{data}: {note}")
-        if texts.left_out:
-            total = len(texts.texts) + texts.left_out.total()
-            remark(f"{data}: {texts.left_out.total()} of {total} rows are empty: left out")
-        read_texts: Any = texts.texts
-        if texts.queries is not None:
-            read_texts = [*zip(texts.texts, texts.queries, strict=True)]
-        explained = explain(source, read_texts, output=output, variant=variant, device=device)
-        return texts.keys, explained
+        settings = DataSettings.of(source=str(data), **options)
+        return explain_data(source, settings, output=output, variant=variant, device=device)
 
 
 def _print_csv(explanations: "Explanations", keys: list[str]) -> None:

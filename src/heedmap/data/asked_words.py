@@ -155,7 +155,7 @@ def _tagged_columns(table: Rows, settings: DataSettings) -> tuple[str, str | Non
 
 def _tagged(key: str, values: Sequence[Any], columns: Sequence[Any], table: Rows) -> list[Row]:
     """Return a text per word of a row, each with the word's label."""
-    words = [word.strip() for word in _list(values[0], columns[0])]
+    words = words_of(values[0], columns[0])
     tags = [_tag(tag, columns[1], table) for tag in _list(values[1], columns[1])]
     if len(words) != len(tags):
         raise InputError(
@@ -169,6 +169,15 @@ def _tagged(key: str, values: Sequence[Any], columns: Sequence[Any], table: Rows
         for place, (_, tag) in enumerate(tagged_words)
         if tag not in ("", UNASKED)
     ]
+
+
+def words_of(written: Any, column: str) -> list[str]:
+    """Return the words of a row, by a list of them or a text at its spaces.
+
+    Raises:
+        InputError: something else.
+    """
+    return [word.strip() for word in _list(written, column)]
 
 
 def _list(value: Any, column: str) -> list[Any]:
@@ -261,6 +270,15 @@ def asked_text(
             f"--foil {foil:.40}: expected a masked language model, got one that classifies words; leave it out"
         )
     tokens = [*tokenizer_of(settings)(text)]
+    return Split(["text"], [tokens], label, targets=np.array([place_of_word(tokens, target)]))
+
+
+def place_of_word(tokens: Sequence[str], target: str) -> int:
+    """Return the place of the word that is asked about: one of the tokens, or its number from 1 up.
+
+    Raises:
+        InputError: no such word, or several.
+    """
     places = [place for place, token in enumerate(tokens) if token.strip() == target]
     if not places and target.isdigit() and 1 <= int(target) <= len(tokens):
         places = [int(target) - 1]
@@ -269,7 +287,7 @@ def asked_text(
             f"expected as --target a word of the text, or its number from 1 to {len(tokens)}, got "
             f"{target!r:.40}, which is there {len(places)} times"
         )
-    return Split(["text"], [tokens], label, targets=np.array(places))
+    return places[0]
 
 
 def with_mask(text: str, settings: DataSettings) -> tuple[list[str], int]:

@@ -192,7 +192,10 @@ def _nothing_left(settings: DataSettings, left_out: Mapping[str, int]) -> InputE
 
 def _name(source: str) -> str:
     stem = Path(source).name.removesuffix(".gz")
-    return re.sub(r"\.(csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx)$", "", stem) or "corpus"
+    return (
+        re.sub(r"\.(csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx|conll|iob|bio)$", "", stem)
+        or "corpus"
+    )
 
 
 def _split_of(

@@ -134,9 +134,33 @@ def open_bags(path: Path, read_file: Callable[[Path], Rows]) -> BagFolder:
     paths = bag_paths(path)
     tables = _label_tables(path, read_file)
     files = {name: BagFile(file) for name, file in paths.items()}
+    return BagFolder(_stored_vectors(files), tables)
+
+
+def unlabelled_bags(path: Path) -> ItemVectors:
+    """Open the bags of a folder, of a Parquet file of items, or of one file, without their labels.
+
+    Raises:
+        InputError: nothing there, or no bag.
+    """
+    if path.suffix == ".parquet" and path.is_file():
+        return _parquet_vectors(ParquetBags(path))
+    if path.is_dir() and (items := _items_in(path)) is not None:
+        return _parquet_vectors(ParquetBags(items))
+    is_bag = path.suffix in SUFFIXES and path.is_file()
+    paths = {path.stem: path} if is_bag else bag_paths(path)
+    if not paths:
+        raise InputError(
+            f"{path}: expected bags of vectors, because the model reads bags: a folder of them or one file "
+            f"({', '.join(SUFFIXES)}), or a Parquet file of items, got none"
+        )
+    return _stored_vectors({name: BagFile(file) for name, file in paths.items()})
+
+
+def _stored_vectors(files: Mapping[str, BagFile]) -> ItemVectors:
     width = common_width({str(file.path): file.shape for file in files.values()})
     stored = {name: file.bag() for name, file in files.items()}
-    return BagFolder(ItemVectors(stored, width, in_memory=False), tables)
+    return ItemVectors(stored, width, in_memory=False)
 
 
 def _parquet_vectors(bags: ParquetBags) -> ItemVectors:

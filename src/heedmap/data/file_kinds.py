@@ -13,12 +13,15 @@ KINDS = {
     ".json": "json",
     ".parquet": "parquet",
     ".xlsx": "excel",
+    ".conll": "conll",
+    ".iob": "conll",
+    ".bio": "conll",
 }
 KNOWN = ", ".join(KINDS) + " (each also with .gz)"
 
 
 def kind_of(path: Path, *, alone: bool = False) -> str | None:
-    """Return `csv`, `json`, `parquet` or `excel` by the file's name, None for any other.
+    """Return `csv`, `json`, `parquet`, `excel` or `conll` by the file's name, None for any other.
 
     A .txt file, which may be a table, is `csv` where it is named `alone`: in a folder it is a text.
     """

@@ -1,4 +1,4 @@
-"""Texts from memory: a pandas frame, a data set of the `datasets` library, records, or texts with their labels.
+"""Texts or pictures from memory: a frame, a data set of the `datasets` library, records, or a list of them.
 
 They have no file from which a run could read them again: it keeps the columns that were read of them in its
 folder, as JSON lines. In its settings their source is `memory:` and a hash of these.
@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from heedmap.data.columns import Rows, as_python, check_count
+from heedmap.data.encoded_pictures import encoded, is_picture
 from heedmap.data.json_rows import read_json
 from heedmap.data.labels import is_missing, plain, shortest, without_midnight
 from heedmap.data.readers import rows_of
@@ -135,7 +136,12 @@ def source_of(
         and isinstance(data, Sequence | pd.Series | np.ndarray)
         and not isinstance(data, str | bytes)
     ):
-        tables = {"all": _of_texts(data, labels, queries, training)}
+        is_of_pictures = len(data) > 0 and not isinstance(data, pd.Series) and is_picture(data[0])
+        tables = {
+            "all": _of_pictures(list(data), labels)
+            if is_of_pictures
+            else _of_texts(data, labels, queries, training)
+        }
     elif (
         tables is None
         and isinstance(data, Iterable)
@@ -184,6 +190,19 @@ def _tables(data: object) -> dict[str, Rows] | None:
             )
         }
     return None
+
+
+def _of_pictures(pictures: list[Any], labels: Values | None) -> Rows:
+    """Return a list of pictures as a table, with its labels beside it."""
+    answers = None if labels is None else _list(labels, "label")
+    if answers is not None and len(answers) != len(pictures):
+        raise InputError(
+            f"expected a label for each picture, got {len(answers)} for {len(pictures)} pictures"
+        )
+    columns = {"image": pictures} | ({} if answers is None else {"label": answers})
+    return Rows(
+        list(columns), len(pictures), columns.__getitem__, place_of="pictures, index {}".format
+    )
 
 
 def _of_texts(texts: Values, labels: Values | None, queries: Values | None, training: bool) -> Rows:
@@ -262,7 +281,9 @@ def _plain(value: Any) -> Any:
     Raises:
         ValueError: it is of a kind that JSON does not know, or half a character.
     """
-    if isinstance(value, np.ndarray):
+    if is_picture(value):
+        value = encoded(value)
+    elif isinstance(value, np.ndarray):
         value = value.tolist()
     if is_missing(value):
         return None

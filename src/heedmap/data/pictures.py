@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.class_folders import checked_name, class_files, split_folders
+from heedmap.data.encoded_pictures import is_of_16_bit, upright_colours
 from heedmap.data.item_vectors import ItemVectors, StoredBag
 from heedmap.data.rows import LabelledTexts, Row
 from heedmap.data.thumbnails import pillow
@@ -66,27 +67,15 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
         InputError: Pillow is not installed, or the file is no picture.
     """
     Image = pillow()
-    from PIL import ImageOps
-
     try:
         with Image.open(path) as picture:
-            upright = ImageOps.exif_transpose(picture)
-            if _is_of_16_bit(
-                upright.mode
-            ):  # converted, all that is brighter than 255 of 65,535 would be white
-                upright = Image.fromarray((np.asarray(upright) // 257).astype(np.uint8))
-            colours = upright.convert("RGB")
+            return upright_colours(picture)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"{path}: expected a picture, PNG or JPEG; it cannot be read ({said:.100}); take it out, or save "
             "it again"
         ) from error
-    return np.asarray(colours, dtype=np.uint8)
-
-
-def _is_of_16_bit(mode: str) -> bool:
-    return mode.startswith("I")
 
 
 def _changes(path: Path) -> list[str]:
@@ -99,7 +88,7 @@ def _changes(path: Path) -> list[str]:
         return []  # it is refused by name when it is read
     sayings = {
         "have transparency (alpha), which is left out: every point has its colour": has_alpha,
-        "have 16 bits per colour, of which the upper 8 are read": _is_of_16_bit(mode),
+        "have 16 bits per colour, of which the upper 8 are read": is_of_16_bit(mode),
     }
     return [said for said, is_so in sayings.items() if is_so]
 
@@ -165,6 +154,25 @@ def read_picture_folders(folder: Path, grid: Grid) -> LabelledTexts:
         for split, of_split in labels.items()
     }
     return LabelledTexts(parts, left_out, notes, vectors=store, nouns=PICTURES)
+
+
+def unlabelled_pictures(folder: Path) -> tuple[dict[str, Path], int]:
+    """Return all pictures in a folder by their paths below it, and how many other files there are.
+
+    Raises:
+        InputError: no such folder, or no picture in it.
+    """
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder}: expected a folder of pictures, because the model reads pictures; one alone is "
+            f"explained by its name: `heedmap explain MODEL {folder.name}`"
+        )
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    pictures = _pictures(files)
+    if not pictures:
+        raise InputError(f"{folder}: expected pictures (.png or .jpg) in the folder, got none")
+    by_name = {checked_name(file, file.relative_to(folder).as_posix()): file for file in pictures}
+    return by_name, len(files) - len(pictures)
 
 
 def holds_pictures(folder: Path) -> bool:

@@ -26,7 +26,7 @@ from heedmap.data.splits import text_key
 from heedmap.data.texts import text_hashes
 from heedmap.data.tokens import without_markup
 from heedmap.errors import InputError
-from heedmap.nouns import TEXTS
+from heedmap.nouns import TEXTS, Nouns
 from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import quoted, some_of
 
@@ -72,7 +72,8 @@ def notes(
     labels = Counter(label for label in chain(of_rows, of_strangers) if label)
     count = sum(map(len, parts.values()))
     # The names of a bag's items or a picture's patches are no texts.
-    of_words = (settings.nouns or TEXTS).item == TEXTS.item
+    nouns = settings.nouns or TEXTS
+    of_words = nouns.item == TEXTS.item
     texts = {name: _Texts(part, settings) for name, part in parts.items() if of_words}
     remarks = [_without_spaces(texts, settings), _alike(labels, number), _equal(labels, number)]
     remarks += [
@@ -88,12 +89,12 @@ def notes(
     elif count > LABELLED:
         met = set(number.values())
         unmet = [name for i, name in enumerate(classes) if i not in met]
-        remarks += _small_classes(parts, unmet)
+        remarks += _small_classes(parts, unmet, nouns)
     elif settings.dataset is None and 2 * len(labels) > count > FEW:
         remarks.append(
             f"{len(labels)} different labels in {count} rows ({_some(labels)}): is this the label column?"
         )
-    return [note for note in (*remarks, *_repeated(parts)) if note]
+    return [note for note in (*remarks, *_repeated(parts, nouns)) if note]
 
 
 class _Texts:
@@ -211,7 +212,7 @@ def _numbers(labels: Mapping[str, int]) -> str | None:
     )
 
 
-def _small_classes(parts: Parts, unmet: Sequence[str]) -> list[str]:
+def _small_classes(parts: Parts, unmet: Sequence[str], nouns: Nouns) -> list[str]:
     """Name classes of few training texts or no test text; `unmet` are a model's classes that are no text's."""
     train, test = (Counter(column(parts.get(name, ()), "label")) for name in ("train", "test"))
     names = ordered(chain.from_iterable(column(part, "label") for part in parts.values()))
@@ -221,7 +222,8 @@ def _small_classes(parts: Parts, unmet: Sequence[str]) -> list[str]:
 
     def said(classes: Counter[str] | dict[str, int] | list[str], lack: str) -> list[str]:
         has = "has" if len(classes) == 1 else "have"
-        return [f"{len(classes)} of {total} classes {has} {lack}: {_some(classes)}"] * bool(classes)
+        lacking = nouns.reword(f"{len(classes)} of {total} classes {has} {lack}")
+        return [f"{lacking}: {_some(classes)}"] * bool(classes)
 
     return [*said(small, f"fewer than {FEW} training texts"), *said(untested, "no test text")]
 
@@ -293,7 +295,7 @@ def _without_spaces(texts: Mapping[str, _Texts], settings: DataSettings) -> str 
     return f"{unspaced}: a word of theirs is a whole clause; {remedy}"
 
 
-def _repeated(parts: Parts) -> list[str]:
+def _repeated(parts: Parts, nouns: Nouns) -> list[str]:
     hashes = text_hashes(text_key(row) for part in parts.values() for row in part)
     _, number, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     is_repeated = iter(counts[number] > 1)
@@ -309,12 +311,14 @@ def _repeated(parts: Parts) -> list[str]:
     repeats = [
         f"{again[name]} of {len(part)} in {name}" for name, part in parts.items() if again[name]
     ]
-    notes = [f"texts that repeat another: {', '.join(repeats)} (kept)"] if repeats else []
+    that_repeat = nouns.reword("texts that repeat another")
+    notes = [f"{that_repeat}: {', '.join(repeats)} (kept)"] if repeats else []
     labels = [Counter(row.label for _, row in occurrences) for occurrences in several]
     if conflicting := [i for i, counts in enumerate(labels) if len(counts) > 1]:
         example = " ".join(several[conflicting[0]][0][1].tokens)
+        that_differ = nouns.reword("texts that have different labels")
         notes.append(
-            f"texts that have different labels: {len(conflicting)} (first: "
+            f"{that_differ}: {len(conflicting)} (first: "
             f"{quoted(' '.join(example.split()))}, {_some(labels[conflicting[0]])})"
         )
     return notes

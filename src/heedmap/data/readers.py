@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from heedmap.data.columns import Rows, as_python
+from heedmap.data.conll_rows import read_conll
 from heedmap.data.csv_rows import read_csv
 from heedmap.data.dialect import SEEN
 from heedmap.data.excel_rows import read_excel
@@ -26,7 +27,7 @@ from heedmap.settings.data import DataSettings
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_READERS = {"json": read_json, "parquet": read_parquet}
+_READERS = {"json": read_json, "parquet": read_parquet, "conll": read_conll}
 _OTHER_SHEETS = (".xls", ".xlsm", ".xlsb", ".ods")
 _BINARY = {
     b"PK\x03\x04": "an Excel file or another archive; name an Excel file .xlsx, unpack another",
@@ -69,7 +70,7 @@ def read_rows(
         raise InputError(f"{path}: unknown kind of file; expected one of {KNOWN}{remedy}")
     if size == 0:
         raise InputError(f"{path}: the file is empty; expected rows with a text and a label")
-    if kind in ("csv", "json"):
+    if kind in ("csv", "json", "conll"):
         _check_text(path)
     if kind == "csv":
         rows = read_csv(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from heedmap.data.chosen_columns import find_column
 from heedmap.data.columns import Rows, joined
+from heedmap.data.corpus import Split
 from heedmap.data.pair_columns import guessed_pair
 from heedmap.data.readers import dialect_of, read_rows
 from heedmap.data.rows import ColumnSpec
@@ -20,7 +21,8 @@ from heedmap.terminal.output import some_of
 class Unlabelled:
     """Texts with their names (see `heedmap.data.text_names`) and queries.
 
-    `left_out` counts rows by reason; `notes` say how the file was read.
+    `left_out` counts rows by reason; `notes` say how the file was read. `splits` are the texts as the model
+    reads them, where that is known already: each asks about a word, or is a bag of items.
     """
 
     keys: list[str]
@@ -28,18 +30,24 @@ class Unlabelled:
     queries: list[str] | None
     left_out: Counter[str]
     notes: list[str]
+    splits: list[Split] | None = None
 
 
-def read_unlabelled(settings: DataSettings) -> Unlabelled:
+def read_unlabelled(settings: DataSettings, *, pairs: bool = False) -> Unlabelled:
     """Read the texts of a CSV, JSONL, Parquet or Excel file; a file of one column needs no name for it.
 
-    Only the columns of text, query and id in the settings count, and how the file is read.
+    Only the columns of text, query and id in the settings count, and how the file is read. Of `pairs` that are
+    not named, two columns with the usual names of one are read.
 
     Raises:
         InputError: as `read_rows`, no such column, no text, or a value that is no text, with the row.
     """
     path, text, query, key = Path(settings.source), settings.text, settings.query, settings.id
-    rows = joined(read_rows(path, **dialect_of(settings)), text)
+    rows = read_rows(path, **dialect_of(settings))
+    guess = guessed_pair(rows.columns) if pairs and text is None and query is None else None
+    if guess is not None:
+        text, query = guess
+    rows = joined(rows, text)
     only_column = None if text is not None or len(rows.columns) > 1 else rows.columns[0]
     column = find_column(rows, text, ColumnSpec().text) or only_column
     id_column = find_column(rows, key, ("id",))
@@ -69,8 +77,14 @@ def read_unlabelled(settings: DataSettings) -> Unlabelled:
         [names[i] for i in filled],
         [texts[i] for i in filled],
         None if queries is None else [queries[i] for i in filled],
-        Counter({"empty": empty} if empty else {}),
-        [*rows.notes_on(text), *key_notes, *text_notes, *query_notes, *_unread(rows, settings)],
+        Counter({"rows are empty": empty} if empty else {}),
+        [
+            *rows.notes_on(text),
+            *key_notes,
+            *text_notes,
+            *query_notes,
+            *([] if guess else _unread(rows, settings)),
+        ],
     )
 
 

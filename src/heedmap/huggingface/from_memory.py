@@ -1,10 +1,9 @@
-"""Open a classifier and its tokenizer that are loaded already, as objects or in a pipeline.
+"""Open a classifier with its tokenizer or image processor that are loaded already, as objects or in a pipeline.
 
 What is put on trial is a copy, which is saved and loaded as any other model and then compared with the user's
-own on a few texts. The user's objects stay as they are.
+own on a few texts or pictures. The user's objects stay as they are.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,83 +11,116 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import Tensor
 from transformers import (
+    ImageClassificationPipeline,
     Pipeline,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     TextClassificationPipeline,
 )
+from transformers.image_processing_utils import BaseImageProcessor
 
 from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
-from heedmap.huggingface.classification_head import check_head
+from heedmap.huggingface.copies import compare_pictures, compare_texts
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.measuring import roundings
-from heedmap.huggingface.model_adapter import evaluating
-from heedmap.huggingface.one_output import one_output
 from heedmap.huggingface.opening import open_classifier
 from heedmap.huggingface.peft_merging import is_wrapped, merged_copy
+from heedmap.huggingface.picture_classifier import PictureClassifier
+from heedmap.huggingface.picture_loading import PROCESSOR
 from heedmap.huggingface.placement import device_of
 from heedmap.huggingface.refusals import first_line
-from heedmap.huggingface.sample_texts import SENTENCES
-from heedmap.huggingface.targets import AnswerAtTarget
-from heedmap.huggingface.tasks import Task, task_of_model
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.settings.models import MODEL_IN_MEMORY, TransformerSettings
 
-Loaded = tuple[PreTrainedModel, PreTrainedTokenizerBase] | TextClassificationPipeline
+Reader = PreTrainedTokenizerBase | BaseImageProcessor
+Loaded = tuple[PreTrainedModel, Reader] | TextClassificationPipeline | ImageClassificationPipeline
 WHAT = "the model in memory"
 
 
-def loaded_parts(source: object) -> tuple[PreTrainedModel, PreTrainedTokenizerBase] | None:
-    """Return the model and the tokenizer of a pair or a pipeline; None for what is neither.
+def loaded_parts(source: object) -> tuple[PreTrainedModel, Reader] | None:
+    """Return the model and its tokenizer or image processor of a pair or a pipeline; None for what is neither.
 
     Of a model that peft has wrapped with an adapter it is a merged copy.
 
     Raises:
-        KindError: a part of them alone, or a pair or pipeline of something else.
+        KindError: a part of them alone, a pair or pipeline of something else, or parts of which one reads texts
+            and the other pictures.
         InputError: an adapter that cannot be merged.
     """
     if isinstance(source, TextClassificationPipeline):
         parts: tuple[object, ...] = (source.model, source.tokenizer)
+    elif isinstance(source, ImageClassificationPipeline):
+        parts = (source.model, source.image_processor)
     elif isinstance(source, Pipeline):
         raise KindError(
-            f"expected a pipeline of text-classification, got one of {source.task}; give the model and the "
-            "tokenizer of a token classifier or a masked language model, as a pair"
+            "expected a pipeline of text-classification or image-classification, got one of "
+            f"{source.task}; give the model and the tokenizer of a token classifier or a masked language "
+            "model, as a pair"
         )
     elif isinstance(source, tuple | list) and any(map(_is_part, source)):
         parts = tuple(source)
     elif _is_part(source):
         raise KindError(
-            f"expected (model, tokenizer), got {kind_of(source)} alone; give both, as a pair"
+            f"expected (model, tokenizer) or (model, image processor), got {kind_of(source)} alone; give both, "
+            "as a pair"
         )
     else:
         return None
     match parts:
-        case (PreTrainedModel() as model, PreTrainedTokenizerBase() as tokenizer):
+        case (
+            PreTrainedModel() as model,
+            PreTrainedTokenizerBase() | BaseImageProcessor() as reader,
+        ):
             if getattr(model, "_hf_peft_config_loaded", False):
                 raise KindError(
-                    f"expected (model, tokenizer), got {kind_of(model)} with an adapter that transformers has "
-                    "put into it (load_adapter), which is not merged; give the adapter's folder, or the model "
-                    "of peft.PeftModel.from_pretrained"
+                    f"expected a model without adapters, got {kind_of(model)} with an adapter that "
+                    "transformers has put into it (load_adapter), which is not merged; give the adapter's "
+                    "folder, or the model of peft.PeftModel.from_pretrained"
                 )
-            return model, tokenizer
+            _check_reads_the_same(model, reader)
+            return model, reader
         case (torch.nn.Module() as wrapped, PreTrainedTokenizerBase() as tokenizer) if is_wrapped(
             wrapped
         ):
             return merged_copy(wrapped, tokenizer, WHAT), tokenizer
-        case (PreTrainedTokenizerBase(), PreTrainedModel()):
-            raise KindError("expected (model, tokenizer), got (tokenizer, model); swap them")
+        case (torch.nn.Module() as wrapped, BaseImageProcessor()) if is_wrapped(wrapped):
+            raise KindError(
+                f"expected a classifier of pictures without adapters, got {kind_of(wrapped)}, which is merged "
+                "for texts alone; give `peft_model.merge_and_unload()` in its place"
+            )
+        case (PreTrainedTokenizerBase() | BaseImageProcessor() as reader, PreTrainedModel()):
+            name = "image processor" if isinstance(reader, BaseImageProcessor) else "tokenizer"
+            raise KindError(f"expected (model, {name}), got ({name}, model); swap them")
     kinds = ", ".join(map(kind_of, parts))
     raise KindError(
-        f"expected (model, tokenizer) of transformers, got ({kinds}); a model of another library, or wrapped "
-        "by one, cannot be opened: save what it wraps with `save_pretrained` and give the folder"
+        f"expected (model, tokenizer) or (model, image processor) of transformers, got ({kinds}); a model of "
+        "another library, or wrapped by one, cannot be opened: save what it wraps with `save_pretrained` and "
+        "give the folder"
     )
 
 
 def _is_part(value: object) -> bool:
-    return isinstance(value, torch.nn.Module | PreTrainedTokenizerBase)
+    return isinstance(value, torch.nn.Module | PreTrainedTokenizerBase | BaseImageProcessor)
+
+
+def _check_reads_the_same(model: PreTrainedModel, reader: Reader) -> None:
+    """Raise KindError unless model and reader are both for texts, or for pictures and their classes."""
+    of_pictures = model.main_input_name == "pixel_values"
+    if of_pictures != isinstance(reader, BaseImageProcessor):
+        needed, what = ("image processor", "pictures") if of_pictures else ("tokenizer", "texts")
+        raise KindError(
+            f"expected (model, {needed}) of a model that reads {what}, got ({kind_of(model)}, "
+            f"{kind_of(reader)}); give its {needed}: `transformers.Auto{needed.title().replace(' ', '')}"
+            ".from_pretrained`"
+        )
+    if of_pictures and not any(
+        "ForImageClassification" in kind.__name__ for kind in type(model).__mro__
+    ):
+        raise KindError(
+            f"expected a classifier of pictures (...ForImageClassification), got {kind_of(model)}, which gives "
+            "no classes; give a model with a trained classification head"
+        )
 
 
 def open_loaded(
@@ -111,12 +143,23 @@ def open_loaded(
         try:
             model, settings = open_classifier(settings, folder, device, pairs=pairs)
         except InputError as error:
-            said = str(error).replace(f"the folder {folder}", WHAT).replace(str(folder), WHAT)
-            raise InputError(said) from error
-    _compare(*parts, model, settings)
+            raise InputError(_without_folder(str(error), folder)) from error
+    own_model, reader = parts
+    if isinstance(model, PictureClassifier):
+        compare_pictures(own_model, reader, model)
+    else:
+        assert isinstance(reader, PreTrainedTokenizerBase)
+        compare_texts(own_model, reader, model, settings)
     settings = settings.model_copy(update={"source": MODEL_IN_MEMORY + settings.weights[:16]})
     model.settings = settings
     return model, settings
+
+
+def _without_folder(said: str, folder: Path) -> str:
+    """Return what was said of a copy in a folder, as said of the user's own model."""
+    of_pictures = said.replace(f"a {PROCESSOR} that", "an image processor that")
+    in_memory = of_pictures.replace(f"in the folder {folder}", "in memory")
+    return in_memory.replace(str(folder), WHAT)
 
 
 def copy_device(model: PreTrainedModel) -> str | None:
@@ -130,7 +173,7 @@ def copy_device(model: PreTrainedModel) -> str | None:
 
 
 @contextmanager
-def saved(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterator[Path]:
+def saved(model: PreTrainedModel, reader: Reader) -> Iterator[Path]:
     """Save a classifier in a folder that is there within the block. The model's configuration stays as it is.
 
     Raises:
@@ -142,7 +185,7 @@ def saved(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterato
         try:
             with quiet():
                 model.save_pretrained(folder)
-                tokenizer.save_pretrained(folder)
+                reader.save_pretrained(folder)
         except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
             raise InputError(
                 f"expected a model that can be saved, of which a copy is put on trial; {kind_of(model)} cannot "
@@ -152,50 +195,3 @@ def saved(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterato
             for name, value in originals.items():
                 setattr(model.config, name, value)
         yield Path(folder)
-
-
-@torch.no_grad()
-def _compare(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    copy: TransformerClassifier,
-    settings: TransformerSettings,
-) -> None:
-    """Check that the user's own model and tokenizer give what the copy gives, text by text.
-
-    Raises:
-        InputError: token ids or logits differ.
-    """
-    task = task_of_model(model)
-    several = check_head(model.config.to_dict(), WHAT, of_words=task.is_asked_of_words)
-    output = one_output(model.config, settings.output, settings.threshold, several=several)
-    coarser = max(model.dtype, copy.precision, key=lambda dtype: torch.finfo(dtype).eps)
-    for text in SENTENCES:
-        encoding, copy_encoding = (
-            tokenize(text, return_tensors="pt") for tokenize in (tokenizer, copy.tokenizer)
-        )
-        if encoding["input_ids"].tolist() != copy_encoding["input_ids"].tolist():
-            raise InputError(
-                f"expected a tokenizer that reads the same after it is saved and loaded; {kind_of(tokenizer)} "
-                f"does not, for example {text!r}"
-            )
-        with quiet(), evaluating(model):
-            expected: Tensor = (
-                model(**encoding.to(model.device), return_dict=True).logits.float().cpu()
-            )
-        if task.is_asked_of_words:
-            answer = AnswerAtTarget(of_masks=task is Task.MASKS)
-            expected = answer.at_target(
-                expected, {"attention_mask": encoding["attention_mask"].cpu()}
-            )
-        if output is not None:
-            expected = output.two_logits(expected)
-        got = copy.model(**copy_encoding.to(copy.model.device)).logits.float().cpu()
-        size = max(1.0, float(expected.abs().max()))
-        limit = roundings(coarser) * torch.finfo(coarser).eps * size
-        gap = float((expected - got).abs().max()) if expected.shape == got.shape else math.inf
-        if not gap <= limit:
-            raise InputError(
-                f"expected a model that is the same after it is saved and loaded; {kind_of(model)} is not: its "
-                f"logits differ by {gap:.2g} (at most {limit:.2g}); its class or its hooks change what it does"
-            )

@@ -100,7 +100,7 @@ def rehearse(
 
 
 def save_classifier(model: Model, folder: Path) -> None:
-    """Save the model and its tokenizer by `save_pretrained`, all files or none."""
+    """Save the model and its tokenizer or image processor by `save_pretrained`, all files or none."""
     assert isinstance(model, TransformerClassifier)
     with quiet(), folder_written(folder) as partial:
         model.model.save_pretrained(partial)
@@ -116,12 +116,7 @@ def corpus_for(
         InputError: labels that are not the model's classes, or what `load_corpus` raises.
     """
     if isinstance(model, PictureClassifier):
-        if in_memory is not None:
-            raise InputError(
-                f"{in_memory.name}: expected a folder of pictures, in a folder for each class: the model reads "
-                "pictures"
-            )
-        return fitted(model, model.read_corpus(settings))
+        return fitted(model, model.read_corpus(settings, in_memory))
     return fitted(model, load_corpus(settings, model.classes, in_memory))
 
 

@@ -83,6 +83,10 @@ class PatchModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         """Return the name of transformers' class."""
         return type(self.classifier).__name__
 
+    def save_pretrained(self, save_directory: Any, *_: Any, **__: Any) -> None:
+        """Save transformers' model in a folder."""
+        self.classifier.save_pretrained(save_directory)
+
     def get_input_embeddings(self) -> nn.Module:
         """Return what looks ids up: projections of patches, and special tokens, without positions."""
         return self.table

@@ -11,6 +11,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from heedmap.data.item_vectors import SIGN, ItemVectors
+from heedmap.huggingface.picture_loading import Picturing
 
 PADDING, FIRST = 0, 64  # the padding's id, and that of row 0; ids of special tokens lie between
 GREY = "grey"
@@ -20,16 +21,21 @@ class PatchTokens(PreTrainedTokenizerBase):
     """Number the patches of pictures by their names, such as `cats/1.png:17=r1c3`, and name the numbers.
 
     `special` are the names of the positions before the patches, such as [CLS]: their ids are 1, 2, ….
+    `picturing` makes pixels of pictures; its image processor is what is saved of this.
     """
 
     model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012  # as transformers declares it
 
-    def __init__(self, special: Sequence[str], pictures: ItemVectors) -> None:
+    def __init__(self, special: Sequence[str], pictures: ItemVectors, picturing: Picturing) -> None:
         super().__init__(extra_special_tokens=list(special))  # type: ignore[no-untyped-call]
-        self.special, self.pictures = list(special), pictures
+        self.special, self.pictures, self.picturing = list(special), pictures, picturing
 
     def __repr__(self) -> str:
         return f"PatchTokens({self.special})"
+
+    def save_pretrained(self, save_directory: Any, *_: Any, **__: Any) -> Any:
+        """Save the image processor in a folder."""
+        return self.picturing.processor.save_pretrained(save_directory)
 
     @property
     def special_ids(self) -> list[int]:

@@ -12,9 +12,11 @@ from transformers import PreTrainedModel
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.digit_pictures import digit_pictures
 from heedmap.data.embedded import EMBEDDED_PICTURES
+from heedmap.data.in_memory import InMemory
 from heedmap.data.item_vectors import ItemVectors, held_bag
 from heedmap.data.load import corpus_of
 from heedmap.data.pictures import read_picture_folders, stored_picture
+from heedmap.data.pictures_in_memory import labelled_pictures
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
 from heedmap.files.naming import is_there
@@ -73,13 +75,15 @@ class PictureClassifier(TransformerClassifier):
         assert isinstance(self.tokenizer, PatchTokens)
         self.model.table.pictures = self.tokenizer.pictures = pictures
 
-    def read_corpus(self, settings: DataSettings) -> Corpus:
-        """Read the pictures of a folder of class folders, and look patches up in them.
+    def read_corpus(self, settings: DataSettings, in_memory: InMemory | None = None) -> Corpus:
+        """Read the pictures of a folder of class folders, or those `in_memory`, and look patches up in them.
 
         Raises:
-            InputError: an option of texts, or what `read_picture_folders` and `corpus_of` raise.
+            InputError: an option of texts, or what `read_picture_folders`, `labelled_pictures` and `corpus_of`
+                raise.
         """
-        if settings.query is not None or settings.text is not None or settings.label is not None:
+        label = None if in_memory is not None else settings.label
+        if settings.query is not None or settings.text is not None or label is not None:
             raise InputError(
                 f"{settings.source}: expected no names of columns: the model reads pictures, whose class is "
                 "the name of their folder; leave them out"
@@ -88,12 +92,17 @@ class PictureClassifier(TransformerClassifier):
             raise InputError(
                 "--long-texts windows: an option of texts; the model reads a picture whole; leave it out"
             )
-        texts = (
-            digit_pictures(self.grid)
-            if settings.source in EMBEDDED_PICTURES
-            else read_picture_folders(Path(settings.source), self.grid)
-        )
+        if in_memory is not None:
+            settings = settings.model_copy(update={"source": in_memory.name})  # in errors
+            texts = labelled_pictures(in_memory.tables, in_memory.name, settings.label, self.grid)
+        elif settings.source in EMBEDDED_PICTURES:
+            texts = digit_pictures(self.grid)
+        else:
+            texts = read_picture_folders(Path(settings.source), self.grid)
         corpus = corpus_of(texts, settings, self.classes)
+        if in_memory is not None:
+            source = corpus.settings.model_copy(update={"source": in_memory.source()})
+            corpus = replace(corpus, settings=source, in_memory=in_memory)
         assert corpus.vectors is not None
         corpus.vectors.check(tokens[0] for tokens in corpus.splits["test"].tokens)
         self.look_up(corpus.vectors)
@@ -221,7 +230,7 @@ def read_by_patches(
     pictures = ItemVectors(bags, picturing.grid.width, in_memory=True)
     model = PatchModel(classifier, picturing, pictures)
     model.train(False)
-    return model, PatchTokens(special_tokens(model), pictures)
+    return model, PatchTokens(special_tokens(model), pictures, picturing)
 
 
 def samples(pictures: ItemVectors) -> tuple[Text, ...]:

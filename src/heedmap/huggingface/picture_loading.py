@@ -41,24 +41,28 @@ _MADE_UP = 3  # pictures
 
 @dataclass(frozen=True)
 class Picturing:
-    """How a model sees a picture: the pixels (3, height, width) that `pixels` makes of (h, w, 3) bytes."""
+    """How a model sees a picture: the pixels (3, height, width) that `pixels` makes of (h, w, 3) bytes.
+
+    `processor` is the image processor of transformers that makes them.
+    """
 
     pixels: Callable[[NDArray[np.uint8]], NDArray[np.float32]]
     height: int
     width: int
     grid: Grid
+    processor: Any
 
 
 def reads_pictures(source: object) -> bool:
-    """Return whether a model's configuration is that of a classifier of pictures.
+    """Return whether a model's configuration is that of a classifier of pictures, or of its body alone.
 
     Raises:
         InputError: no such folder or name, or no model in it.
     """
     config = written_config(source)
     names, kind = config.get("architectures"), config.get("model_type")
-    if isinstance(names, list) and names:
-        return any("ForImageClassification" in str(name) for name in names)
+    if isinstance(names, list) and any("ForImageClassification" in str(name) for name in names):
+        return True
     return (
         kind in MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES
         and kind not in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
@@ -160,7 +164,7 @@ def picturing(model: PreTrainedModel, processor: Any, what: str) -> Picturing:
         middle = np.full((image_height, image_width, _CHANNELS), 128, np.uint8)
         grey = cut(middle)[0]
     grid = Grid(rows, columns, width_of_patch, cut, shown, grey, processor.to_json_string())
-    return Picturing(pixels, height, width, grid)
+    return Picturing(pixels, height, width, grid, processor)
 
 
 def made_up_pictures(picturing: Picturing) -> list[NDArray[np.uint8]]:

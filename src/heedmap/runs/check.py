@@ -79,8 +79,8 @@ def check(
     """Verify that a classifier's attention is read and replaced exactly, as `heedmap check` does.
 
     Args:
-        model: a Hugging Face classifier: its folder, its name on the Hub, or (model, tokenizer) or a text
-            classification pipeline, which stay as they are.
+        model: a Hugging Face classifier: its folder, its name on the Hub, or (model, tokenizer), (model, image
+            processor) or a pipeline of text or image classification, which stay as they are.
         dtype: of the weights: float32, float16 or bfloat16.
         device: cpu, cuda or cuda:N [cpu; that of a model in memory].
 
@@ -89,12 +89,26 @@ def check(
         TypeError: a model of another kind.
     """
     from heedmap.huggingface.from_memory import WHAT, copy_device, loaded_parts, saved
-    from heedmap.huggingface.loading import load_classifier
-    from heedmap.huggingface.verification import verify
 
     if (parts := loaded_parts(model)) is not None:
         place = copy_device(parts[0]) if device is None else device
         with saved(*parts) as folder:
-            return Verification(WHAT, verify(*load_classifier(folder, dtype, place)))
+            return Verification(WHAT, verified(folder, dtype, place))
     name = name_of(model, MODEL)
-    return Verification(name, verify(*load_classifier(name, dtype, device)))
+    return Verification(name, verified(name, dtype, device))
+
+
+def verified(source: str | Path, dtype: str, device: str | None) -> "VerificationResult":
+    """Measure whether the attention of a model in a folder or on the Hub is read and replaced exactly.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    from heedmap.huggingface.loading import load_classifier
+    from heedmap.huggingface.picture_classifier import load_verified
+    from heedmap.huggingface.picture_loading import reads_pictures
+    from heedmap.huggingface.verification import verify
+
+    if reads_pictures(source):
+        return load_verified(source, dtype, device)[-1]
+    return verify(*load_classifier(source, dtype, device))

@@ -88,9 +88,10 @@ def explain(
 
     Args:
         source: a run, a run's folder (whose corpus is not read), or a Hugging Face classifier: its folder, its
-            name on the Hub, or (model, tokenizer) or a text classification pipeline.
-        text: the text, or for a model of pictures the path of a picture; or a list of such, or of pairs
-            (text, query) for a model of pairs.
+            name on the Hub, or (model, tokenizer), (model, image processor) or a pipeline of text or image
+            classification.
+        text: the text, or the path of a picture or of a bag's file for a model of these; or a list of such, or
+            of pairs (text, query) for a model of pairs.
         query: the question or hypothesis that a model of pairs reads the one text given.
         target: the word of the one text that a token classifier is asked about, or its number from 1 up; of a
             masked language model, the word that the text's one [MASK] hides.
@@ -109,7 +110,7 @@ def explain(
     check_input(text, query)  # before anything is opened
     place, settings, model = _opened(source, variant, device, output)
     if settings.data.source == NO_DATA and (query is not None or is_list_of_pairs(text)):
-        settings = _given_pairs(settings, model)
+        settings = given_pairs(settings, model)
     return explain_input(place, settings, model, text, query, (target, foil))
 
 
@@ -138,7 +139,7 @@ def _opened(
         of_label = {} if output is None else {"output": output}
         if (opened_model := open_loaded(source, of_label, device)) is not None:
             model, settings_of_model = opened_model
-            return Path(IN_MEMORY), _settings_of(settings_of_model), model
+            return Path(IN_MEMORY), _settings_of(settings_of_model, model.nouns), model
     return opened(name_of(source, MODEL), variant, device, output)
 
 
@@ -183,7 +184,7 @@ def _settings_of(model: TransformerSettings, nouns: Nouns | None = None) -> RunS
     return RunSettings(fingerprint="", data=data, model=model)
 
 
-def _given_pairs(settings: RunSettings, model: Model) -> RunSettings:
+def given_pairs(settings: RunSettings, model: Model) -> RunSettings:
     """Return settings of pairs: read text first, but by a cross-encoder with one output query first."""
     from heedmap.huggingface.one_output import is_relevance
     from heedmap.huggingface.transformer_classifier import TransformerClassifier

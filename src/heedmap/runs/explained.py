@@ -127,11 +127,13 @@ def _explained(
         model, split, audit, registered(), first_row=_row_in_audit(place, split)
     )
     tables = {table: evidence.table(table) for table in _asked(evidence)}
-    result = AuditResult(settings, model.classes, tables, [], facts)
+    # A hidden word and its foil are each text's own.
+    classes = model.classes if split.choices is None else [*split.choices[0]]
+    result = AuditResult(settings, classes, tables, [], facts)
     return Explanation(
         name=place.name,
         model=architecture_text(result),
-        classes=model.classes,
+        classes=classes,
         text=text,
         query=[word.strip() for word in split.queries[0]] if split.queries else None,
         unit="sentence" if settings.data.tokenizer == "sentences" else "word",

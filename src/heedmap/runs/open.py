@@ -87,16 +87,18 @@ def open_model(
 ) -> Run:
     """Open a Hugging Face classifier and the texts to put it on trial with: a run to `heedmap.audit`.
 
-    It classifies texts, or words (token classification), or is a masked language model, which is asked which of
-    two words a mask hides.
+    It classifies texts, or pictures, or words (token classification), or is a masked language model, which is
+    asked which of two words a mask hides.
 
     Args:
         source: the model's folder, or its name on the Hub; or what transformers has loaded: (model, tokenizer),
-            or a pipeline of text classification. These stay as they are: a copy is put on trial, which `out`
-            keeps.
-        data: as for `heedmap.load`. Its test split is used; a file without splits is used whole. It may do
-            without labels: then it cannot be told whether the model predicts well.
-        labels: of a list of texts, one for each, if they are known.
+            (model, image processor), or a pipeline of text or image classification. These stay as they are: a
+            copy is put on trial, which `out` keeps.
+        data: as for `heedmap.load`; of a model of pictures a folder of them, a list of PIL images or arrays
+            (height, width, 3) of bytes, or a column `image` of such. Its test split is used; a file without
+            splits is used whole. It may do without labels: then it cannot be told whether the model predicts
+            well.
+        labels: of a list of texts or pictures, one for each, if they are known.
         queries: of a list of texts, one for each: the second text of the pair that a model of pairs reads. In a
             file or a frame, `query` names its column.
         {options}
@@ -145,8 +147,7 @@ def open_model(
             loaded = opening.open_classifier(path_settings, device=device, pairs=pairs)
         else:
             data_settings = asking(data_settings, loaded[0].task)
-            data_settings = _read_amounts(data_settings, loaded[0].classes)
-            texts = load_corpus(data_settings, loaded[0].classes, in_memory)
+            data_settings, texts = _read_amounts(data_settings, loaded[0].classes), None
         model, model_settings = loaded
         if texts is None:
             corpus = opening.corpus_for(model, data_settings, in_memory)

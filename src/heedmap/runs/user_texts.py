@@ -17,9 +17,8 @@ from heedmap.measures import predictions
 from heedmap.models.arrays import ArraysModel
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.pair_classifier import PairClassifier
-from heedmap.models.stored_embedding import StoredEmbedding
 from heedmap.models.trace import Model
-from heedmap.nouns import BAGS
+from heedmap.runs.user_bags import one_bag, reads_bags
 from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import remark
 
@@ -38,13 +37,15 @@ class OfPictures(Protocol):
 class UserText(NamedTuple):
     """A text, and the query that a model of pairs reads it given.
 
-    Or the word `target` that a model is asked about, of a masked language model with its `foil`.
+    Or the word `target` that a model is asked about, of a masked language model with its `foil`. `split` is the
+    text as the model reads it, where that is known already.
     """
 
     text: str
     query: str | None = None
     target: str | None = None
     foil: str | None = None
+    split: Split | None = None
 
 
 def is_many(texts: object) -> bool:
@@ -119,11 +120,6 @@ def read(
         raise InputError(
             f"{name}: expected a run of a model that reads texts, got arrays; call their model itself"
         )
-    if isinstance(getattr(model, "embedding", None), StoredEmbedding) or settings.nouns == BAGS:
-        raise InputError(
-            f"{name}: expected a run of a model that reads texts, got one that reads bags of vectors; the "
-            "report of its audit shows each bag"
-        )
     if isinstance(model, OfPictures):
         if user_text.query is not None:
             raise InputError(
@@ -140,7 +136,13 @@ def read(
         raise InputError(
             f"{name}: expected no query: it reads single texts; leave query out (--query)"
         )
-    split, notes = one_text(settings, model.classes, user_text.text, user_text.query)
+    if reads_bags(model, settings):
+        _refuse_target(name, user_text)
+        return user_text.split or one_bag(name, model, user_text.text), []
+    if user_text.split is not None:
+        split, notes = user_text.split, list[str]()
+    else:
+        split, notes = one_text(settings, model.classes, user_text.text, user_text.query)
     if isinstance(model, AttentionClassifier):
         _refuse_target(name, user_text)
         return split, notes
@@ -153,8 +155,6 @@ def read(
     elif user_text.target is not None:
         asks = model.task.asks
         split = asked_text(user_text.text, user_text.target, user_text.foil, settings, asks)
-        if split.choices is not None:
-            model.classes = [*split.choices[0]]
     split, fit_notes = opening.fitted_text(model, split, model.settings.long_texts)
     return split, notes + fit_notes
 

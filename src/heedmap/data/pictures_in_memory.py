@@ -1,0 +1,95 @@
+"""Pictures from memory: PIL images or arrays of colours, in a list, or in a column beside their labels.
+
+They stand as text (`heedmap.data.encoded_pictures`) in the tables of `heedmap.data.in_memory`, so that a run
+keeps them as it keeps texts.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedmap.data.chosen_columns import find_column
+from heedmap.data.columns import Rows
+from heedmap.data.encoded_pictures import decoded
+from heedmap.data.item_vectors import ItemVectors, StoredBag
+from heedmap.data.labels import is_missing, label_text
+from heedmap.data.pictures import Grid
+from heedmap.data.rows import LABEL_COLUMNS, LabelledTexts, Row
+from heedmap.errors import InputError
+from heedmap.nouns import PICTURES
+from heedmap.terminal.output import some_of
+
+COLUMNS = ("image", "picture", "img")
+
+
+def labelled_pictures(
+    tables: Mapping[str, Rows], name: str, label: str | None, grid: Grid
+) -> LabelledTexts:
+    """Return the pictures of some tables as texts whose tokens name their patches.
+
+    Args:
+        tables: by split.
+        name: of the tables, for errors.
+        label: the column of the labels, where it is named.
+        grid: how a picture is cut into patches.
+
+    Raises:
+        InputError: no column of pictures, or something else in it.
+    """
+    left_out: Counter[str] = Counter()
+    bags: dict[str, StoredBag] = {}
+    labels: dict[str, list[tuple[str, str]]] = {}
+    for split, rows in tables.items():
+        column = find_column(rows, None, COLUMNS)
+        if column is None:
+            raise InputError(
+                f"{name}: expected a folder of pictures, or pictures in memory: a list of PIL images or of "
+                f"arrays (height, width, 3) of bytes, or such a column ({' / '.join(COLUMNS)}), got "
+                f"{some_of(rows.columns)}: the model reads pictures"
+            )
+        label_column = find_column(rows, label, LABEL_COLUMNS)
+        if label is not None and label_column is None:
+            raise InputError(
+                f"{name}: no label column ({label}); the columns are {some_of(rows.columns)}"
+            )
+        answers = rows.values(label_column) if label_column else [""] * len(rows)
+        labels[split] = []
+        for number, (written, answer) in enumerate(zip(rows.values(column), answers, strict=True)):
+            if is_missing(written):
+                left_out["no picture"] += 1
+                continue
+            if label_column and is_missing(answer):
+                left_out["label missing" if split == "all" else f"{split}: label missing"] += 1
+                continue
+            key = str(number) if split == "all" else f"{split}/{number}"
+            bags[key] = _stored(written, rows.place_of(number), grid)
+            labels[split].append((key, label_text(answer)))
+    store, signs = ItemVectors(bags, grid.width, in_memory=False), grid.signs()
+    parts = {
+        split: [Row(key, store.names(key, signs), answer) for key, answer in of_split]
+        for split, of_split in labels.items()
+    }
+    return LabelledTexts(parts, left_out, vectors=store, nouns=PICTURES)
+
+
+def _stored(written: Any, place: str, grid: Grid) -> StoredBag:
+    try:
+        colours = decoded(written)
+    except (ValueError, TypeError, OSError) as error:
+        raise InputError(
+            f"{place}: expected a picture (a PIL image, or an array (height, width, 3) of bytes), got "
+            f"{str(written)!r:.60}"
+        ) from error
+    digest = hashlib.sha256(f"{colours.shape} ".encode() + colours.tobytes())
+    digest.update(grid.content.encode())
+
+    def read() -> NDArray[np.float32]:
+        return grid.cut(decoded(written))
+
+    return StoredBag(
+        grid.count, read, digest.digest(), place, grid.coordinates, lambda: grid.shown(read())
+    )
