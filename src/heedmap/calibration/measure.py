@@ -20,7 +20,7 @@ from heedmap.experiments.context import AuditContext
 from heedmap.experiments.methods.rankings import ranked_heats
 from heedmap.experiments.methods.rereading import WHAT, outcomes, ranked
 from heedmap.experiments.questions.alternatives import READ_OUTS, alternatives
-from heedmap.experiments.questions.highlights import column_of
+from heedmap.experiments.questions.highlights import outcome_column
 from heedmap.experiments.registry import registered
 from heedmap.experiments.rule import texts_of
 from heedmap.experiments.scales import scale_of
@@ -118,7 +118,7 @@ def _of_other_maps(evidence: AuditContext) -> dict[str, pa.Array]:
         }
     by_map = outcomes(evidence, rankings)
     return {
-        f"{outcome}_{name}": column_of(by_map.get(name, {}), outcome, len(heats))
+        f"{outcome}_{name}": outcome_column(by_map.get(name, {}), outcome, len(heats))
         for name in OTHER_MAPS
         for outcome in ("highlighted", *WHAT)
     }

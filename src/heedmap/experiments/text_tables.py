@@ -67,6 +67,14 @@ def map_table(rows: Sequence[int], maps: Sequence[Map], columns: Mapping[str, ob
     )
 
 
+def column_of(by_row: Mapping[int, object], total: int, kind: pa.DataType) -> pa.Array:
+    """Return a column of so many texts from the numbers or lists of some, by row; it is null for the others."""
+    places, is_known = np.zeros(total, dtype=np.int32), np.zeros(total, dtype=np.bool_)
+    rows = np.fromiter(by_row, dtype=np.int64, count=len(by_row))
+    places[rows], is_known[rows] = np.arange(len(rows)), True
+    return pa.array([*by_row.values()], kind).take(pa.array(places, mask=~is_known))
+
+
 def null_where_nan(columns: Mapping[str, NDArray[np.generic]]) -> dict[str, pa.Array]:
     """Return columns of numbers in which NaN, for a text without such a number, is null."""
     return {name: pa.array(values, from_pandas=True) for name, values in columns.items()}

@@ -25,7 +25,7 @@ from heedmap.experiments.methods.rereading import (
     prefix_passes,
     ranked,
 )
-from heedmap.experiments.questions.highlights import TEXTS, column_of
+from heedmap.experiments.questions.highlights import TEXTS, outcome_column
 from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.rule import answer, map_numbers, texts_of
@@ -101,7 +101,9 @@ def best_orders(context: AuditContext) -> pa.Table:
         rng = context.text_generator("alternatives", row)
         scores = towards[row] * np.array(signed[row].as_py())
         orders[row] = {"best": Ranked(orders_of(scores, rng), 0)}
-    gone_best = column_of(outcomes(context, orders).get("best", {}), "gone", len(context.split))
+    gone_best = outcome_column(
+        outcomes(context, orders).get("best", {}), "gone", len(context.split)
+    )
     return _table(context, gone_best, {}, {})
 
 
@@ -139,7 +141,9 @@ def _table(
         {
             "gone_best": gone_best,
             **{
-                f"{quantity}_{name}": column_of(outcomes_by_order.get(name, {}), quantity, total)
+                f"{quantity}_{name}": outcome_column(
+                    outcomes_by_order.get(name, {}), quantity, total
+                )
                 for name in CANDIDATES
                 for quantity in ("highlighted", *WHAT)
             },

@@ -31,7 +31,7 @@ from heedmap.experiments.methods.rankings import (
 from heedmap.experiments.methods.readout import linear
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
-from heedmap.experiments.text_tables import null_where_nan, text_table
+from heedmap.experiments.text_tables import column_of, text_table
 from heedmap.importance.deletions import reread_kept
 from heedmap.importance.rationale_agreement import number_of, order_of
 from heedmap.models.trace import Trace
@@ -79,14 +79,14 @@ def eraser(context: AuditContext) -> pa.Table:
     lengths = np.array([len(text) for text in context.texts], dtype=np.int64)
     rows = rows[lengths[rows] > 1]
     names = (*RANKINGS, "random")
-    columns = {
-        f"{measure}{suffix}_{name}": np.full(total, np.nan)
+    columns: dict[str, dict[int, float]] = {
+        f"{measure}{suffix}_{name}": {}
         for measure in LOSSES
         for suffix in ("", "_weights")
         for name in names
     }
-    bins: dict[str, list[object]] = {
-        f"bins_{measure}_{name}": [None] * total for measure in LOSSES for name in names
+    bins: dict[str, dict[int, object]] = {
+        f"bins_{measure}_{name}": {} for measure in LOSSES for name in names
     }
     scores_by_row = scores_of(context, rows=rows)
     for batch in context.batches_of(rows):
@@ -115,8 +115,11 @@ def eraser(context: AuditContext) -> pa.Table:
     return text_table(
         context,
         {
-            **null_where_nan(columns),
-            **{name: pa.array(values, pa.list_(pa.float64())) for name, values in bins.items()},
+            **{name: column_of(by_row, total, pa.float64()) for name, by_row in columns.items()},
+            **{
+                name: column_of(by_row, total, pa.list_(pa.float64()))
+                for name, by_row in bins.items()
+            },
         },
         copied=["predicted"],
     )

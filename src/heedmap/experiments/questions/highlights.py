@@ -31,7 +31,7 @@ from heedmap.experiments.results import Results, TextNumbers, signed_percent
 from heedmap.experiments.rounding import signed
 from heedmap.experiments.rule import FEWEST, FLAT, Thresholds, kept_alone, share_of_lead, texts_of
 from heedmap.experiments.scales import answer_names
-from heedmap.experiments.text_tables import text_table
+from heedmap.experiments.text_tables import column_of, text_table
 
 NO_LEAD = "the mean lead over {} is below {:g}, and shares of so little say nothing"
 TEXTS, PER_CLASS = 300, 30  # of the sample in all, or of each predicted class where that is more
@@ -127,10 +127,12 @@ def highlights_of(context: AuditContext, rows: NDArray[np.int64]) -> pa.Table:
             **answers.described,
             "probability": answers.whole,
             "guessing": answers.guessing,
-            "unseen": [unseen.get(row) for row in range(total)],
-            "highlighted": column_of(outcomes_by_order.get("map", {}), "highlighted", total),
+            "unseen": column_of(unseen, total, pa.float64()),
+            "highlighted": outcome_column(outcomes_by_order.get("map", {}), "highlighted", total),
             **{
-                f"{quantity}_{order}": column_of(outcomes_by_order.get(order, {}), quantity, total)
+                f"{quantity}_{order}": outcome_column(
+                    outcomes_by_order.get(order, {}), quantity, total
+                )
                 for order in ("map", "random")
                 for quantity in WHAT
             },
@@ -139,13 +141,11 @@ def highlights_of(context: AuditContext, rows: NDArray[np.int64]) -> pa.Table:
     )
 
 
-def column_of(outcomes_by_row: Outcomes, quantity: str, total: int) -> pa.Array:
-    """Return one number per text of the outcomes of a ranking; null where the text was not asked."""
-    values = [
-        getattr(outcomes_by_row[row], quantity) if row in outcomes_by_row else None
-        for row in range(total)
-    ]
-    return pa.array(values, pa.int64() if quantity == "highlighted" else pa.float64())
+def outcome_column(outcomes_by_row: Outcomes, quantity: str, total: int) -> pa.Array:
+    """Return a quantity of the outcomes as a column, null for the texts that were not asked."""
+    kind = pa.int64() if quantity == "highlighted" else pa.float64()
+    by_row = {row: getattr(outcome, quantity) for row, outcome in outcomes_by_row.items()}
+    return column_of(by_row, total, kind)
 
 
 def _findings(results: Results) -> list[Finding]:
