@@ -213,6 +213,15 @@ def test_one_object_of_a_text_and_its_words_is_one_row(tmp_path):
         assert len(read_rows(tmp_path / "a.jsonl")) == 1
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.jsonl.gz"])
+def test_a_line_of_lists_alone_is_one_sentence(tmp_path, name):
+    sentence = {"tokens": ["Ada", "met", "Bob"], "ner_tags": ["PER", "O", "PER"]}
+    content = json.dumps(sentence).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    rows = read_rows(tmp_path / name)
+    assert (len(rows), rows.values("tokens"), rows.notes) == (1, [sentence["tokens"]], [])
+
+
 NASTY = (
     b"\r",
     b"\n",

@@ -15,13 +15,15 @@ from heedmap.data.columns import Rows, check_count
 from heedmap.data.streams import check_utf8, first_line, open_bytes, reading
 from heedmap.errors import InputError
 
+_LINES = re.compile(r"\.(jsonl|ndjson)\b")
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def read_json(path: Path) -> Rows:
     """Read a JSON file; its columns are the names that any object has, missing in the others.
 
-    A file of one object that holds the columns is read as such, with a note.
+    A file of one object that holds the columns is read as such, with a note, unless its name says that it has
+    rows in lines.
 
     Raises:
         InputError: not UTF-8, or not JSON objects, with the line.
@@ -30,7 +32,9 @@ def read_json(path: Path) -> Rows:
     with reading(path):
         rows, lines = _by_line(path)
     notes = []
-    if len(rows) == 1 and (columns := _by_columns(rows[0])) is not None:
+    # A line of .jsonl is a row, even if it holds lists alone, as a sentence of labelled words does.
+    is_object = len(rows) == 1 and not _LINES.search(path.name)
+    if is_object and (columns := _by_columns(rows[0])) is not None:
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         lines = []
         notes = [f"one object that holds the columns: read as {len(rows)} rows"]
