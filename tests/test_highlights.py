@@ -125,6 +125,18 @@ def test_sufficient_words_are_for_a_map_where_they_suffice_in_every_class(alone,
     assert sufficient.level == level
 
 
+@pytest.mark.parametrize(("changed", "level"), [(13, "for"), (7, "against")])
+def test_a_number_whose_interval_reaches_the_other_side_leaves_it_open(changed, level):
+    made = rates().model_copy(update={"thresholds": Thresholds(carried=0.45, mean_gone=0.55)})
+    gone = [0.4] * changed + [0.0] * (20 - changed)
+    few, _ = findings([0] * 20, gone=gone, made=made)
+    assert few.value == pytest.approx(changed / 20)
+    assert few.low < 0.45 if level == "for" else few.high > 0.55
+    assert few.level == "mixed"
+    many, _ = findings([0] * 200, gone=gone * 10, made=made)
+    assert (many.value, many.level) == (pytest.approx(changed / 20), level)
+
+
 def test_the_edges_are_the_thresholds_of_the_calibration_that_is_used():
     strict = rates().model_copy(update={"thresholds": Thresholds(mean_gone=0.95, mean_alone=0.9)})
     (needed, sufficient), (before, _) = (

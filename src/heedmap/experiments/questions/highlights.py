@@ -248,9 +248,9 @@ def _share(
     level: Level = "mixed"
     if is_flat or not np.isfinite(smallest_share):
         level = "cannot tell"
-    elif smallest_share >= edges[1]:
+    elif smallest_share >= edges[1] and not low < edges[0]:
         level = "for"
-    elif value < edges[0]:
+    elif value < edges[0] and not high >= edges[1]:
         level = "against"
     distinct = len(np.unique(results.clusters[is_asked]))
     short = results.column("instances", "n_tokens") < PART
