@@ -79,13 +79,12 @@ class ChunkedContext(AuditContext):
 
     def _make(self, name: str) -> pa.Table:
         if not self.experiments[name].in_chunks:
-            table = super()._make(name)
-            read = None if self.folder is None else self.folder.table(name)
-            if read is not None:
-                table = read  # a table of as many texts may stay on the disk
             release_mapped()
             return_freed_memory()
-            return table
+            table = super()._make(name)
+            # Read again, a table of as many texts may stay on the disk.
+            read = None if self.folder is None else self.folder.table(name)
+            return table if read is None else read
         # Whoever asks for this table found none that is as it was written, even if its file is there.
         names = [other for other in self._chunked() if other == name or not self.done(other)]
         sizes = [float(chunk.size) for chunk in self.chunks]
