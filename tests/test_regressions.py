@@ -36,6 +36,7 @@ from heedmap.measures import (
     resolution,
 )
 from heedmap.report.card import facts
+from heedmap.report.page import page
 from heedmap.report.text_data import pack_texts
 
 ROUNDING = 1e-5
@@ -333,6 +334,21 @@ def test_the_page_shows_numbers_with_their_unit(rated):
     names = [fact["name"] for fact in index["facts"]]
     assert "label" in names
     assert not any("TVD" in name for name in names)
+
+
+def test_how_to_read_is_written_for_numbers(rated):
+    *_, run, audit = rated
+    report = " ".join((run.folder / "report.html").read_text().split("<body>")[1].split())
+    assert "Below and above the mean" in report
+    assert "By predicted class" not in report
+    reading = report.split('<section id="reading">')[1].split("</section>")[0]
+    assert "<dt>Lead</dt><dd>The distance of the output from the mean of all outputs." in reading
+    for words in ("TVD", "Comprehensiveness", "of a guess", "another class", "classes"):
+        assert words not in reading
+    assert "The most different weights are the best that a search" in reading
+    tables = {name: table for name, table in audit.tables.items() if name != "adversary"}
+    without = " ".join(page(replace(audit, tables=tables)).split())
+    assert "Within 0.01 standard deviations of the outputs. </dd>" in without
 
 
 def test_drawn_numbers_are_compared_with_those_of_all_texts_that_may_be_drawn(rated):
