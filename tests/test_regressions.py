@@ -1,9 +1,11 @@
 """Models that give a number: changes are in its unit, and questions about decisions are not asked."""
 
+import io
 import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from packed_texts import content
@@ -317,9 +319,26 @@ def test_a_text_is_explained_by_its_number(rated):
     assert "decides between no classes" in " ".join(said.split())
     assert "flips the answer to" not in said
     assert "Underlined" not in explanation._repr_html_()
-    (window,) = explanation.to_dict()["windows"]
-    assert window["probabilities"] == pytest.approx([number], abs=ROUNDING)
-    assert (window["flip"], window["adversary"]) == (None, None)
+    written = explanation.to_dict()
+    assert written["output"] == pytest.approx(number, abs=ROUNDING)
+    assert written["unit"] == "stars"
+    (window,) = written["windows"]
+    assert window["output"] == written["output"]
+    of_classes = {"answer", "probabilities", "classes", "epsilon", "flip", "adversary", "smallest"}
+    assert not of_classes & {*written, *window}
+
+
+def test_the_tables_of_explanations_hold_the_number_and_its_unit(rated, heedmap):
+    texts, _, run, _ = rated
+    done = heedmap("explain", run.folder, texts[0], "--format", "csv")
+    assert done.code == 0, done.err
+    frame = pd.read_csv(io.StringIO(done.out))
+    assert [*frame.columns[:4]] == ["id", "output", "unit", "window"]
+    assert not {"answer", "probability", "adversary", "flips"} & {*frame.columns}
+    assert frame["output"].tolist() == pytest.approx(
+        [plain_number("bert", texts[0])] * len(frame), abs=1e-4
+    )
+    assert {*frame["unit"]} == {"stars"}
 
 
 def test_the_page_shows_numbers_with_their_unit(rated):
