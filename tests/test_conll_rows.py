@@ -48,8 +48,14 @@ def test_a_file_of_words_is_read_in_sentences(tmp_path):
         "line 12",
     ]
     assert rows.notes == [
-        "1 -DOCSTART- lines are left out",
-        "1 comments (lines before a sentence that begin with #) are left out",
+        "1 -DOCSTART- line is left out",
+        "1 comment (a line before a sentence that begins with #) is left out",
+    ]
+    twice = tmp_path / "twice.conll"
+    twice.write_text(NEWS + "\n" + NEWS)
+    assert read_conll(twice).notes == [
+        "2 -DOCSTART- lines are left out",
+        "2 comments (lines before a sentence that begin with #) are left out",
     ]
     packed = tmp_path / "news.bio.gz"
     packed.write_bytes(gzip.compress(NEWS.replace("\n", "\r\n").encode("utf-8-sig")))
