@@ -115,7 +115,9 @@ def test_a_run_is_opened_again_and_its_pages_speak_of_numbers(audited):
     page = (run.folder / "report.html").read_text("utf-8")
     assert "the model gives a number" in page
     assert "the prediction may move by (standard deviations of the outputs)" in page
-    assert "Of a number the most different weights are computed exactly. The papers" in " ".join(page.split())
+    assert "Of a number the most different weights are computed exactly. The papers" in " ".join(
+        page.split()
+    )
     assert json.loads((run.folder / "findings.json").read_text("utf-8"))["findings"]
 
 

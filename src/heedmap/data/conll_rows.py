@@ -47,6 +47,7 @@ def read_conll(path: Path) -> Rows:
         len(sentences),
         column,
         place_of=lambda i: f"{path}, line {sentences[i][0]}",
+        hint="; a CoNLL file, of words with labels, is for models of token classification",
         notes=[_note(line, count) for line, count in left_out.items()],
     )
 

@@ -66,8 +66,8 @@ class BudgetFacts:
         if self.minutes is None:
             return "draw more texts, with a larger --drawn or with --minutes"
         return (
-            "give it more time: the same command reads on from here, with the same or more --minutes, which count "
-            "from its own start"
+            "give it more time: the same command reads on from here, with the same or more --minutes, which "
+            "count from its own start"
         )
 
     @property

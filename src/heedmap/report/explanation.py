@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 
 NAMED = 8  # classes that are named; of more, the likeliest
 TEXT_WIDTH = 100  # columns as a string
-OF_CLASSES = ("adversary", "flip", "smallest", "flip_along_map")  # of a window, where classes are decided
+OF_CLASSES = (
+    "adversary",
+    "flip",
+    "smallest",
+    "flip_along_map",
+)  # of a window, where classes are decided
 PER_TOKEN = ("attention", "gradient", "leave_one_out", "signed", "read_out", "read_out_attention")
 
 
@@ -184,8 +189,8 @@ class Explanation:
     def to_dataframe(self) -> "pd.DataFrame":
         """Return the numbers per token, one row each; `window` counts from 0.
 
-        The last columns are the `adversary` and whether the token `flips` the answer with the others of its set;
-        a model that gives a number has neither.
+        The last columns are the `adversary`, and whether the token `flips` the answer with the others of its
+        set; a model that gives a number has neither.
         """
         import pandas as pd
 
