@@ -309,7 +309,11 @@ class Explanations(list[Explanation]):
         for index, explanation in enumerate(self):
             frame = explanation.to_dataframe()
             likeliest = float(explanation.probabilities.max())
-            first = {"text": index, "answer": explanation.answer, "probability": likeliest}
+            first: dict[str, Any] = {
+                "text": index,
+                "answer": explanation.answer,
+                "probability": likeliest,
+            }
             if explanation.is_number:
                 first = {"text": index, "output": likeliest, "unit": explanation.classes[0]}
             for place, (column, constant) in enumerate(first.items()):
