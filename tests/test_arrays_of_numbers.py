@@ -115,6 +115,9 @@ def test_a_run_is_opened_again_and_its_pages_speak_of_numbers(audited):
     page = (run.folder / "report.html").read_text("utf-8")
     assert "the model gives a number" in page
     assert "the prediction may move by (standard deviations of the outputs)" in page
+    assert "Of a number the most different weights are computed exactly. The papers" in " ".join(
+        page.split()
+    )
     assert json.loads((run.folder / "findings.json").read_text("utf-8"))["findings"]
 
 
@@ -129,11 +132,22 @@ def test_with_a_function_the_number_is_read_again():
     assert audit.bottom_line.rates.startswith("not known")
 
 
+def test_without_labels_the_share_of_variance_is_not_known():
+    run = hm.from_arrays([[0.5, 0.5]] * 6, readouts=[[float(i), 1.0] for i in range(6)], unit="mm")
+    audit = hm.audit(run, permutations=5, progress=False)
+    (skill,) = (finding for finding in audit.findings if finding.key == "skill")
+    assert skill.measure == "share of the labels' variance explained (R²), audited test instances"
+    assert skill.left_out == {"no label": 6}
+
+
 def test_what_does_not_fit_a_number_is_refused():
     with refused("one output", "2"):
         hm.from_arrays([[1.0]], readouts=[[[1.0, 2.0]]], unit="points")
     with refused("unit", "no classes"):
         hm.from_arrays([[1.0]], readouts=[[1.0]], unit="points", classes=["a", "b"])
+    for unit in (3, " ", ["mm"]):
+        with refused("unit", "such as 'mm'", repr(unit)):
+            hm.from_arrays([[1.0]], readouts=[[1.0]], unit=unit)
     with refused("labels", "2 numbers"):
         hm.from_arrays([[1.0]] * 2, readouts=[[1.0], [2.0]], unit="points", labels=[1.0])
     with refused("predictions[1]", "Σ α R + b"):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from made_audits import make_audit
 from made_numbers import DEFAULT, FEW, FLAT_, NEEDED, RIGHT, SUFFICIENT, UNCLEAR, WRONG, T, model
-from made_rates import kind, rates
+from made_rates import family, kind, rates
 
 from heedmap.experiments.bottom_line import LEVELS, BottomLine, kind_of, not_tested, told_of
 from heedmap.experiments.questions.alternatives import CANDIDATES
-from heedmap.experiments.rates import packaged_rates
+from heedmap.experiments.rates import OfKind, packaged_rates
 from heedmap.experiments.reasons import because, by_class, measured, named, what_to_do
 from heedmap.experiments.rule import ANSWERS, answer, map_numbers
 from heedmap.nouns import BAGS
@@ -238,6 +238,24 @@ def test_of_another_answer_than_yes_it_is_told_how_many_maps_with_it_were_right(
         " Of all 27 maps that got the answer of this one, none was right."
     )
     assert told_of(made, "gru", "words").endswith("(yes to 1 of 30).")
+
+
+@pytest.mark.parametrize(
+    ("maps", "right", "told"),
+    [
+        (1, 0, "The only map that got the answer of this one was not right."),
+        (1, 1, "The only map that got the answer of this one was right."),
+        (2, 0, "Of the two maps that got the answer of this one, none was right."),
+        (2, 1, "Of the two maps that got the answer of this one, one was right."),
+        (2, 2, "Of the two maps that got the answer of this one, both were right."),
+    ],
+)
+def test_one_map_and_two_are_told_in_words(maps, right, told):
+    families = {
+        "cue attended": family("right", in_part=right, yes=30),
+        "random words attended": family("wrong", in_part=maps - right, no=30),
+    }
+    assert told_of(rates(gru=OfKind(families=families)), "gru", "in part").endswith(f" {told}")
 
 
 def test_rates_of_bags_say_that_they_are_of_bags_and_not_of_the_texts_of_the_calibration():

@@ -8,6 +8,7 @@ from made_numbers import T
 from rule_columns import columns_of
 
 from heedmap.data.corpus import Split
+from heedmap.experiments.budget_facts import BudgetFacts
 from heedmap.experiments.certainty import completed_numbers, possible_answers
 from heedmap.experiments.drawing import LOOKS, first_texts, in_drawing_order, looks, stops
 from heedmap.experiments.rule import answer, map_numbers
@@ -106,3 +107,17 @@ def test_an_answer_that_became_certain_at_any_look_is_that_of_all_texts(holding,
                 break
         right.append(next(iter(possible)) == answer(map_numbers(columns), T))
     assert np.mean(right) >= 0.95 or sum(right) >= 11  # of 12, one may be wrong by chance
+
+
+@pytest.mark.parametrize(
+    ("minutes", "told"),
+    [
+        (1.0, "drawn until the minute was over"),
+        (0.5, "drawn until the 0.5 minutes were over"),
+        (10.0, "drawn until the 10 minutes were over"),
+    ],
+)
+def test_one_minute_is_told_in_the_singular_and_the_minutes_count_anew(minutes, told):
+    facts = BudgetFacts(16, 300, minutes, False, ["yes", "no"], 32, 5.0, 60.0, {})
+    assert facts.drawn_until == told
+    assert facts.what_to_do.endswith("the same or more --minutes, which count from its own start")

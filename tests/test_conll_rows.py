@@ -48,8 +48,14 @@ def test_a_file_of_words_is_read_in_sentences(tmp_path):
         "line 12",
     ]
     assert rows.notes == [
-        "1 -DOCSTART- lines are left out",
-        "1 comments (lines before a sentence that begin with #) are left out",
+        "1 -DOCSTART- line is left out",
+        "1 comment (a line before a sentence that begins with #) is left out",
+    ]
+    twice = tmp_path / "twice.conll"
+    twice.write_text(NEWS + "\n" + NEWS)
+    assert read_conll(twice).notes == [
+        "2 -DOCSTART- lines are left out",
+        "2 comments (lines before a sentence that begin with #) are left out",
     ]
     packed = tmp_path / "news.bio.gz"
     packed.write_bytes(gzip.compress(NEWS.replace("\n", "\r\n").encode("utf-8-sig")))
@@ -84,8 +90,8 @@ def test_any_sentences_are_read_as_they_were_written(tmp_path):
         ("a\nfilm\n", ["line 1", "its label", "one column"]),
         ("\t".join(["1", "It", *"_" * 8]), ["line 1", "CoNLL-U", "FORM"]),
         ("1-2\t" + "\t".join(["It", *"_" * 8]), ["line 1", "CoNLL-U"]),
-        ("# only a comment\n\n", ["no rows"]),
-        ("", ["empty"]),
+        ("# only a comment\n\n", ["no rows", "expected words with labels"]),
+        ("", ["empty", "expected words with labels"]),
     ],
 )
 def test_a_damaged_file_is_refused_by_its_line(tmp_path, content, named):
@@ -93,6 +99,18 @@ def test_a_damaged_file_is_refused_by_its_line(tmp_path, content, named):
     path.write_text(content)
     with refused("news.conll", *named):
         read_rows(path)
+
+
+def test_it_is_no_file_of_texts_and_only_read_as_utf_8(tmp_path):
+    path = tmp_path / "news.conll"
+    path.write_text("Ad\u00e9 PER\n", "latin-1")
+    with refused("news.conll", "line 1", "UTF-8"):
+        hm.load(path)
+    with refused("--encoding cp1252", "CoNLL", "UTF-8"):
+        hm.load(path, encoding="cp1252")
+    path.write_text("Ada PER\n")
+    with refused("news.conll", "no text column", "CoNLL", "models of token classification"):
+        hm.load(path)
 
 
 @pytest.mark.filterwarnings("ignore:.*left out")

@@ -13,9 +13,10 @@ from tiny_askers import plain
 from tiny_regressions import saved_number_model
 from tiny_transformers import tiny_model, tiny_tokenizer
 from tiny_vision import picture, saved_pictures, saved_vision
-from wording import stopped, warned
+from wording import refused, stopped, warned
 
 import heedmap as hm
+from heedmap.data.unlabelled import read_unlabelled
 from heedmap.huggingface.logging import quiet
 from heedmap.runs.explain_data import explain_data
 from heedmap.settings.data import DataSettings
@@ -70,6 +71,13 @@ def test_words_that_a_tagger_is_asked_about(heedmap, tmp_path):
     by_word = explained(heedmap, model, write(tmp_path / "words.jsonl", rows))
     for (key, found), row in zip(by_word.items(), rows, strict=True):
         assert found == alone(heedmap, model, row["text"], "--target", str(row["target"])), key
+    for word, told in (
+        ("Berlin", "does not stand in the text"),
+        ("a", "stands in the text 2 times"),
+    ):
+        absent = write(tmp_path / "absent.jsonl", [{"text": "a film a", "target": word}])
+        done = heedmap("explain", model, "--data", absent, "--quiet")
+        stopped(done, "line 1", "in the column target a word of the text", "1 to 3", word, told)
     tagged = {"tokens": ["A", "great", "film"], "ner_tags": ["O", "PER", "LOC"]}
     outside = {"tokens": ["bad"], "ner_tags": ["O"]}
     tags = write(tmp_path / "tags.jsonl", [tagged, outside])
@@ -221,3 +229,14 @@ def test_what_is_no_bag_of_the_run_is_refused(heedmap, bags, tmp_path):
     stopped(heedmap("explain", run.folder, "a text"), "a text", "the file of a bag")
     stopped(heedmap("explain", run.folder, wide, "--target", "a"), "--target")
     stopped(heedmap("explain", run.folder, "--data", tmp_path / "model"), "bags", "got none")
+
+
+def test_the_columns_of_pairs_are_named_where_no_text_is_found(tmp_path):
+    pairs = tmp_path / "pairs.csv"
+    for header, (text, query) in (
+        ("premise,hypothesis", ("premise", "hypothesis")),
+        ("u,v", ("TEXT", "QUERY")),
+    ):
+        pairs.write_text(f"{header}\na film,a plot\n")
+        with refused("pairs.csv", "no text column", f"--text-column {text} --query-column {query}"):
+            read_unlabelled(DataSettings.of(source=str(pairs)))

@@ -44,11 +44,11 @@ def test_labels_are_matched_by_name_or_by_numbers_and_a_note_says_how(
 @pytest.mark.parametrize(
     ("labels", "outputs", "named"),
     [
-        ("1", NAMES, ["from 0, 1 is positive", "from 1, 1 is negative", "--classes 0,1", "--classes 1,2"]),
+        ("1", NAMES, ["from 0, 1 is positive", "from 1, 1 is negative", "--classes 1,2 (in Python classes=)"]),
         ("1 2", ("a", "b", "c"), ["from 0, 1 is b", "from 1, 1 is a", "--classes 0,1,2"]),
         ("1 2", LABELS, ["from 1, 1 is LABEL_0", "number in its name, 1 is LABEL_1"]),
         ("0 1", STARS, ["from 0, 1 is 2 stars", "number in its name, 1 is 1 star"]),
-        ("0 2", NAMES, ["(negative, positive)", "0, 2", "--classes NAME,NAME"]),
+        ("0 2", NAMES, ["(negative, positive)", "0, 2", "--classes NAME,NAME (in Python classes=)"]),
         ("-1 1", NAMES, ["(negative, positive)", "-1, 1", "--classes NAME,NAME"]),
         ("yes no", NAMES, ["(negative, positive)", "yes, no", "--classes NAME,NAME"]),
         ("true 1", NAMES, ["true, 1", "truth values, true", "numbers, 1"]),

@@ -59,6 +59,8 @@ def test_a_file_that_is_clean_is_read_without_a_word(csv_file):
 def test_nul_characters_in_texts_are_counted():
     (note,) = said(["a", "b"], ["g\0o\0o\0d\0", "bad"])
     assert note.startswith(r"NUL characters in 1 of 2 texts (first: 'g\x00o\x00o\x00d\x00')")
+    (note,) = said(["a"], ["g\0d"])
+    assert note.startswith(r"NUL characters in 1 of 1 text (first: 'g\x00d')")
 
 
 # --- labels -----------------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 """Models that give a number: changes are in its unit, and questions about decisions are not asked."""
 
+import io
 import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from packed_texts import content
@@ -36,6 +38,7 @@ from heedmap.measures import (
     resolution,
 )
 from heedmap.report.card import facts
+from heedmap.report.page import page
 from heedmap.report.text_data import pack_texts
 
 ROUNDING = 1e-5
@@ -316,9 +319,26 @@ def test_a_text_is_explained_by_its_number(rated):
     assert "decides between no classes" in " ".join(said.split())
     assert "flips the answer to" not in said
     assert "Underlined" not in explanation._repr_html_()
-    (window,) = explanation.to_dict()["windows"]
-    assert window["probabilities"] == pytest.approx([number], abs=ROUNDING)
-    assert (window["flip"], window["adversary"]) == (None, None)
+    written = explanation.to_dict()
+    assert written["output"] == pytest.approx(number, abs=ROUNDING)
+    assert written["unit"] == "stars"
+    (window,) = written["windows"]
+    assert window["output"] == written["output"]
+    of_classes = {"answer", "probabilities", "classes", "epsilon", "flip", "adversary", "smallest"}
+    assert not of_classes & {*written, *window}
+
+
+def test_the_tables_of_explanations_hold_the_number_and_its_unit(rated, heedmap):
+    texts, _, run, _ = rated
+    done = heedmap("explain", run.folder, texts[0], "--format", "csv")
+    assert done.code == 0, done.err
+    frame = pd.read_csv(io.StringIO(done.out))
+    assert [*frame.columns[:4]] == ["id", "output", "unit", "window"]
+    assert not {"answer", "probability", "adversary", "flips"} & {*frame.columns}
+    assert frame["output"].tolist() == pytest.approx(
+        [plain_number("bert", texts[0])] * len(frame), abs=1e-4
+    )
+    assert {*frame["unit"]} == {"stars"}
 
 
 def test_the_page_shows_numbers_with_their_unit(rated):
@@ -333,6 +353,21 @@ def test_the_page_shows_numbers_with_their_unit(rated):
     names = [fact["name"] for fact in index["facts"]]
     assert "label" in names
     assert not any("TVD" in name for name in names)
+
+
+def test_how_to_read_is_written_for_numbers(rated):
+    *_, run, audit = rated
+    report = " ".join((run.folder / "report.html").read_text().split("<body>")[1].split())
+    assert "Below and above the mean" in report
+    assert "By predicted class" not in report
+    reading = report.split('<section id="reading">')[1].split("</section>")[0]
+    assert "<dt>Lead</dt><dd>The distance of the output from the mean of all outputs." in reading
+    for words in ("TVD", "Comprehensiveness", "of a guess", "another class", "classes"):
+        assert words not in reading
+    assert "The most different weights are the best that a search" in reading
+    tables = {name: table for name, table in audit.tables.items() if name != "adversary"}
+    without = " ".join(page(replace(audit, tables=tables)).split())
+    assert "Within 0.01 standard deviations of the outputs. </dd>" in without
 
 
 def test_drawn_numbers_are_compared_with_those_of_all_texts_that_may_be_drawn(rated):

@@ -59,6 +59,9 @@ FILES = {
     "CSV with a row for a header": (
         "a.csv", CSV.partition("\n")[2], {"text": "This is text 0 !", "label": "0"},
     ),
+    "CoNLL file for texts": ("a.conll", "Ada PER\nmet O", {}),
+    "CoNLL file in another encoding": ("a.conll", "Ada PER", {"encoding": "cp1252"}),
+    "CoNLL file without a word": ("a.conll", "", {}),
     "CSV with two columns of one name": ("a.csv", CSV.replace("label", "text", 1), {}),
     "CSV with a field too many": ("a.csv", f"{CSV}\ngood, bad,1", {}),
     "CSV with a label of two lines": ("a.csv", f'{CSV}\ngood,"1\n0"', {}),

@@ -191,7 +191,7 @@ def _print_csv(explanations: "Explanations", keys: list[str]) -> None:
     frame = explanations.to_dataframe()
     frame["text"] = [keys[place] for place in frame["text"]]
     frame = frame.rename(columns={"text": "id"})
-    for column in ("id", "answer", "token"):
+    for column in {"id", "answer", "unit", "token"} & {*frame.columns}:
         frame[column] = frame[column].map(csv_cell)
     frame.to_csv(sys.stdout, index=False)
 

@@ -273,8 +273,10 @@ def asked_text(
     return Split(["text"], [tokens], label, targets=np.array([place_of_word(tokens, target)]))
 
 
-def place_of_word(tokens: Sequence[str], target: str) -> int:
+def place_of_word(tokens: Sequence[str], target: str, named: str = "as --target") -> int:
     """Return the place of the word that is asked about: one of the tokens, or its number from 1 up.
+
+    `named` says where the user names it.
 
     Raises:
         InputError: no such word, or several.
@@ -283,9 +285,12 @@ def place_of_word(tokens: Sequence[str], target: str) -> int:
     if not places and target.isdigit() and 1 <= int(target) <= len(tokens):
         places = [int(target) - 1]
     if len(places) != 1:
+        count = (
+            f"stands in the text {len(places)} times" if places else "does not stand in the text"
+        )
         raise InputError(
-            f"expected as --target a word of the text, or its number from 1 to {len(tokens)}, got "
-            f"{target!r:.40}, which is there {len(places)} times"
+            f"expected {named} a word of the text, or its number from 1 to {len(tokens)}, got "
+            f"{target!r:.40}, which {count}"
         )
     return places[0]
 

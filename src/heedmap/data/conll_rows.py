@@ -19,6 +19,7 @@ WORDS, LABELS = "tokens", "ner_tags"
 LONGEST_LINE = 1 << 16
 """Characters; a word of a corpus has far fewer."""
 _DOCUMENT = "-DOCSTART-"
+_COMMENT = "# "
 _OF_CONLLU = 10  # columns: a number, the word, ..., and no label in the last
 
 
@@ -46,7 +47,8 @@ def read_conll(path: Path) -> Rows:
         len(sentences),
         column,
         place_of=lambda i: f"{path}, line {sentences[i][0]}",
-        notes=[f"{count} {reason} are left out" for reason, count in left_out.items()],
+        hint="; a CoNLL file, of words with labels, is for models of token classification",
+        notes=[_note(line, count) for line, count in left_out.items()],
     )
 
 
@@ -65,13 +67,13 @@ def _sentences(
                 yield start, words
             words = []
             continue
-        if not words and line.startswith("# "):
-            left_out["comments (lines before a sentence that begin with #)"] += 1
+        if not words and line.startswith(_COMMENT):
+            left_out[_COMMENT] += 1
             continue
         cells = line.strip("\r\n").split("\t") if "\t" in line else line.split()
         cells = [cell.strip() for cell in cells]
         if cells[0] == _DOCUMENT:
-            left_out[f"{_DOCUMENT} lines"] += 1
+            left_out[_DOCUMENT] += 1
             if words:
                 yield start, words
             words = []
@@ -90,6 +92,15 @@ def _sentences(
         words.append(cells)
     if words:
         yield start, words
+
+
+def _note(line: str, count: int) -> str:
+    """Count lines that are left out; `line` is how they begin."""
+    if line == _DOCUMENT:
+        return f"{count:,} {line} {'line is' if count == 1 else 'lines are'} left out"
+    if count == 1:
+        return "1 comment (a line before a sentence that begins with #) is left out"
+    return f"{count:,} comments (lines before a sentence that begin with #) are left out"
 
 
 def _check_columns(path: Path, number: int, cells: list[str]) -> None:

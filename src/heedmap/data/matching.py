@@ -10,7 +10,7 @@ from heedmap.errors import InputError
 from heedmap.terminal.output import some_of
 
 _NUMBER = re.compile(r"(?:(?<=\s)|^)[-+]?\d+(?:\.\d+)?|\d+(?:\.\d+)?")
-SAY = "say how the data spell the model's outputs, in their order: --classes NAME,NAME"
+SAY = "say how the data spell the model's outputs, in their order: --classes NAME,NAME (in Python classes=)"
 NAMED = 5  # labels that a note names
 
 
@@ -189,7 +189,7 @@ def _uncertain(
     )
     if remedy == SAY:
         counts = [_counted(start, len(outputs)) for start in (0, 1)]
-        remedy = f"say it: --classes {counts[0]} or --classes {counts[1]}"
+        remedy = f"say it: --classes {counts[0]} or --classes {counts[1]} (in Python classes=)"
     return InputError(
         f"{source}: expected labels that say which of the model's {len(outputs)} classes they mean "
         f"({some_of(outputs)}), got the numbers {some_of(labels)}: {said}; {remedy}"

@@ -249,8 +249,8 @@ def _nulls(texts: Mapping[str, _Texts]) -> str | None:
     if not (texts_with_nul := [text for part in texts.values() for text in part if "\0" in text]):
         return None
     return (
-        f"NUL characters in {len(texts_with_nul)} of {total} texts (first: {quoted(texts_with_nul[0])}): was "
-        "the file written in another encoding?"
+        f"NUL characters in {len(texts_with_nul)} of {total} text{'' if total == 1 else 's'} (first: "
+        f"{quoted(texts_with_nul[0])}): was the file written in another encoding?"
     )
 
 

@@ -68,8 +68,9 @@ def read_rows(
     if kind is None:
         remedy = "; save it as .xlsx" if suffix in _OTHER_SHEETS else ""
         raise InputError(f"{path}: unknown kind of file; expected one of {KNOWN}{remedy}")
+    content = "words with labels" if kind == "conll" else "rows with a text and a label"
     if size == 0:
-        raise InputError(f"{path}: the file is empty; expected rows with a text and a label")
+        raise InputError(f"{path}: the file is empty; expected {content}")
     if kind in ("csv", "json", "conll"):
         _check_text(path)
     if kind == "csv":
@@ -83,6 +84,11 @@ def read_rows(
             sure=suffix != ".txt",
         )
     else:
+        if kind == "conll" and encoding is not None:
+            raise InputError(
+                f"--encoding {encoding}: {path} is a CoNLL file, which is read as UTF-8; save it so, and leave "
+                "the option out"
+            )
         refuse_dialect(path, separator=separator, encoding=encoding, quotes=quotes)
         if kind == "excel":
             rows = read_excel(path, header)
@@ -90,7 +96,7 @@ def read_rows(
             refuse_dialect(path, header=header)
             rows = _READERS[kind](path)
     if len(rows) == 0:
-        raise InputError(f"{path}: no rows; expected rows with a text and a label")
+        raise InputError(f"{path}: no rows; expected {content}")
     return rows
 
 

@@ -57,9 +57,15 @@ def read_unlabelled(settings: DataSettings, *, pairs: bool = False) -> Unlabelle
         ("id", key, id_column),
     ):
         if name is None and (option is not None or role == "text"):
+            pair = guessed_pair(rows.columns) or ("TEXT", "QUERY")
+            of_pair = (
+                ""
+                if role != "text"
+                else " (of pairs --text-column {} --query-column {})".format(*pair)
+            )
             raise InputError(
                 f"{path}: no {role} column{f' ({option})' if option else ''}; the columns are "
-                f"{some_of(rows.columns, 20)}; name it with --{role}-column{rows.hint}"
+                f"{some_of(rows.columns, 20)}; name it with --{role}-column{of_pair}{rows.hint}"
             )
     assert column is not None
     keys, key_notes = text_keys(rows, id_column, guessed=key is None)

@@ -121,7 +121,7 @@ def _place(tokens: Sequence[str], word: Any, column: str) -> int:
         raise InputError(
             f"expected in the column {column} a word of the text, or its number, got none"
         )
-    return place_of_word(tokens, label_text(word))
+    return place_of_word(tokens, label_text(word), f"in the column {column}")
 
 
 def _of_splits(

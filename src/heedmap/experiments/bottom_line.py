@@ -284,7 +284,11 @@ def _with_this_answer(kind_rates: OfKind, said: Answer) -> str:
     if said == "yes" or not total:
         return ""
     right = kind_rates.of("right").counts.get(said, 0)
+    if total == 1:
+        return f" The only map that got the answer of this one was {'' if right else 'not '}right."
     were = {0: "none was", 1: "one was"}.get(right, f"{right} were")
+    if total == 2:
+        return f" Of the two maps that got the answer of this one, {'both were' if right == 2 else were} right."
     return f" Of all {total} maps that got the answer of this one, {were} right."
 
 

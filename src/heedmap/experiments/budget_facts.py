@@ -45,7 +45,8 @@ class BudgetFacts:
             return "drawn until the bottom line was certain"
         if self.is_certain:
             return "drawn for the bottom line, as many as an audit without a budget reads"
-        return f"drawn until the {self.minutes:g} minutes were over"
+        minutes = "minute was" if self.minutes == 1 else f"{self.minutes:g} minutes were"
+        return f"drawn until the {minutes} over"
 
     @property
     def why_uncertain(self) -> str:
@@ -64,7 +65,10 @@ class BudgetFacts:
         """Say how to go on."""
         if self.minutes is None:
             return "draw more texts, with a larger --drawn or with --minutes"
-        return "give it more time: the same command with more --minutes reads on from here"
+        return (
+            "give it more time: the same command reads on from here, with the same or more --minutes, which "
+            "count from its own start"
+        )
 
     @property
     def more_time(self) -> str:

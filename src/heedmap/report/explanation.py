@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 NAMED = 8  # classes that are named; of more, the likeliest
 TEXT_WIDTH = 100  # columns as a string
+OF_CLASSES = (
+    "adversary",
+    "flip",
+    "smallest",
+    "flip_along_map",
+)  # of a window, where classes are decided
 PER_TOKEN = ("attention", "gradient", "leave_one_out", "signed", "read_out", "read_out_attention")
 
 
@@ -181,7 +187,11 @@ class Explanation:
         return Path(path)
 
     def to_dataframe(self) -> "pd.DataFrame":
-        """Return the numbers per token, one row each; `window` counts from 0."""
+        """Return the numbers per token, one row each; `window` counts from 0.
+
+        The last columns are the `adversary`, and whether the token `flips` the answer with the others of its
+        set; a model that gives a number has neither.
+        """
         import pandas as pd
 
         frames = []
@@ -195,8 +205,10 @@ class Explanation:
             }
             for name in PER_TOKEN:
                 columns[name] = getattr(window, name)
-            columns["adversary"] = np.nan if window.adversary is None else window.adversary.weights
-            frames.append(pd.DataFrame({**columns, "flips": erased}))
+            if not self.is_number:
+                other = np.nan if window.adversary is None else window.adversary.weights
+                columns |= {"adversary": other, "flips": erased}
+            frames.append(pd.DataFrame(columns))
         return pd.concat(frames, ignore_index=True)
 
     def to_dict(self) -> dict[str, Any]:
@@ -213,16 +225,25 @@ class Explanation:
           and `ranking` ("exact", or the ranking whose first tokens they are); or None where nothing flips;
         * of a picture `picture`: its `uri`, and the `columns` and `rows` of its patches;
         * `smallest`: whether `flip` is exact, so that None is a proof; and `flip_along_map`.
+
+        Of a model that gives a number, `output` is the number and `unit` what it counts, in place of `classes`,
+        `epsilon`, `answer` and `probabilities`; a window has its own `output`, and nothing from `adversary` on
+        but the picture.
         """
+        predicted: dict[str, Any] = {
+            "classes": self.classes,
+            "epsilon": self.epsilon,
+            "answer": self.answer,
+            "probabilities": _numbers(self.probabilities),
+        }
+        if self.is_number:
+            predicted = {"output": _number(self.probabilities[0]), "unit": self.classes[0]}
         return {
             "name": self.name,
             "model": self.model,
             "text": self.text,
             "query": self.query,
-            "classes": self.classes,
-            "epsilon": self.epsilon,
-            "answer": self.answer,
-            "probabilities": _numbers(self.probabilities),
+            **predicted,
             "notes": self.notes,
             "windows": [self._window_values(window) for window in self.windows],
         }
@@ -241,6 +262,10 @@ class Explanation:
             "importance_mass": _number(window.importance_mass),
             "largest_mass": _number(window.largest_mass),
         }
+        if self.is_number:
+            for name in ("probabilities", *OF_CLASSES):
+                del values[name]
+            return {**values, "output": _number(window.probabilities[0])}
         values["adversary"] = adversary and {
             **asdict(adversary),
             "weights": _numbers(adversary.weights),
@@ -276,19 +301,23 @@ class Explanations(list[Explanation]):
         """Return the numbers per token of all texts (see `Explanation.to_dataframe`).
 
         Three columns come first: `text` counts the texts from 0, `answer` is the predicted class,
-        `probability` its probability.
+        `probability` its probability. Of a model that gives a number they are `text`, `output` and `unit`.
         """
         import pandas as pd
 
         frames = []
         for index, explanation in enumerate(self):
             frame = explanation.to_dataframe()
-            for column, value in (
-                ("probability", float(explanation.probabilities.max())),
-                ("answer", explanation.answer),
-                ("text", index),
-            ):
-                frame.insert(0, column, value)
+            likeliest = float(explanation.probabilities.max())
+            first: dict[str, Any] = {
+                "text": index,
+                "answer": explanation.answer,
+                "probability": likeliest,
+            }
+            if explanation.is_number:
+                first = {"text": index, "output": likeliest, "unit": explanation.classes[0]}
+            for place, (column, constant) in enumerate(first.items()):
+                frame.insert(place, column, constant)
             frames.append(frame)
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 

@@ -126,6 +126,7 @@ def _report(
             query=query_name(audit),
             both="second" in whole.tables["instances"].column_names,
             transformer=isinstance(audit.settings.model, TransformerSettings),
+            adversary=adversary is not None,
             searched=adversary is not None and is_searched(columns),
             exact=is_exact(columns, len(audit.classes)),
             derived=derived(audit),

@@ -96,10 +96,13 @@ def from_arrays(
     Raises:
         InputError: what was expected and what came, with the instance; predictions that the arrays do not give.
     """
-    if unit is not None and (classes is not None or not unit.strip()):
+    if unit is not None and (not isinstance(unit, str) or not unit.strip()):
         raise InputError(
-            "unit: expected what the model's number counts, and no classes, got "
-            + ("none" if classes is None else "classes too; leave one out")
+            f"unit: expected what the model's number counts, such as 'mm', got {unit!r:.60}"
+        )
+    if unit is not None and classes is not None:
+        raise InputError(
+            "unit: expected what the model's number counts, and no classes, got classes too; leave one out"
         )
     instances, numbers = instances_of(
         attention, values, readouts, weight, bias, is_number=unit is not None

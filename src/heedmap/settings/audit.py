@@ -59,7 +59,8 @@ class AuditSettings(Settings):
     instances: Positive = option("Audit at most this many test texts.", 2000)
     minutes: Minutes = option(
         "Draw texts one after another until the bottom line is certain or these minutes are over, then ask the "
-        "other questions that there is time for; all to ask all texts everything.",
+        "other questions that there is time for; all to ask all texts everything. The same command reads on "
+        "from there; its minutes count from its own start.",
         None,
         shown="10 for a transformer whose audit would take one core longer, else all",
     )

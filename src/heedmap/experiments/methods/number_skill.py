@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from heedmap.experiments.results import Results, TextNumbers
 from heedmap.experiments.rounding import number
 from heedmap.experiments.text_tables import outputs_of_texts
 
+MEASURE = "share of the labels' variance explained (R²), audited test texts"
 ONE_LABEL = "one label only among the audited texts: nothing to compare with"
 
 
@@ -26,7 +28,7 @@ def number_skill(
     """
     labels = results.optional("instances", "amount")
     if labels is None:
-        return untold(len(results.predicted))
+        return replace(untold(len(results.predicted)), measure=MEASURE)
     outputs = outputs_of_texts(results.tables["instances"])
     errors, spread = (labels - outputs) ** 2, (labels - labels.mean()) ** 2
     results.numbers["skill"] = TextNumbers(spread - errors, "ratio", intervals.UNBOUNDED, spread)
@@ -41,7 +43,7 @@ def number_skill(
     reading, level = grade("skill", value, low, high)
     unit, error = results.scale.unit, math.sqrt(float(errors.mean()))
     return Finding(
-        **{**words, "measure": "share of the labels' variance explained (R²), audited test texts"},
+        **{**words, "measure": MEASURE},
         value=value,
         low=low,
         high=high,
