@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import torch
 import transformers as hf
+from made_audits import Elements
 from PIL import Image
 from tiny_transformers import reviews_classifier
 from tiny_vision import CLASSES, picture, plain_vision, processor, saved_vision
@@ -168,7 +169,12 @@ def test_all_that_holds_the_pictures_gives_what_files_of_them_give(model, tmp_pa
 
 def test_a_run_keeps_its_pictures(model, tmp_path):
     run = hm.open_model(model, ARRAYS, labels=LABELS, out=tmp_path / "run", progress=False)
+    assert "test: 6 pictures, 16.0 patches on average; cat 2, dog 2, owl 2" in repr(run)
+    assert "split pictures" in " ".join(Elements(run.corpus._repr_html_()).text)
     audit = hm.audit(run, permutations=3, progress=False)
+    names = run.explain(ARRAYS[0]).tokens
+    assert names[:5] == ["r0c0", "r0c1", "r0c2", "r0c3", "r1c0"]
+    assert audit.maps["token"].tolist() == names * 6
     again = hm.open_run(tmp_path / "run")
     assert torch.equal(answers(again), answers(run))
     assert again.corpus.fingerprint() == run.corpus.fingerprint()
