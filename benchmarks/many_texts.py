@@ -73,7 +73,7 @@ def draw(rows: list[dict[str, float]], path: Path) -> None:
     texts = alt.X("texts:Q", scale=alt.Scale(type="log"), title="audited texts")
     base = alt.Chart(pd.DataFrame(rows)).mark_line(point=True).properties(width=300, height=200)
     seconds = alt.Y("processor_seconds:Q", scale=alt.Scale(type="log"), title="processor seconds")
-    memory = alt.Y("peak_mb:Q", scale=alt.Scale(domain=[0, 2000]), title="peak memory, MB")
+    memory = alt.Y("peak_mb:Q", scale=alt.Scale(domain=[0, 3000]), title="peak memory, MB")
     alt.hconcat(base.encode(texts, seconds), base.encode(texts, memory)).save(path)
 
 

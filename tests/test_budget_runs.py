@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from conftest import watched
 from tiny_transformers import tiny_model, tiny_tokenizer
 from wording import refused
 
@@ -68,6 +69,17 @@ def test_drawn_texts_are_of_both_classes_and_asked_everything(drawn):
     assert all(len(drawn[name]) == 8 for name in ("highlights", "permutation", "leave_one_out"))
     assert drawn.settings.audit.unasked == ()
     assert "8 of 20 test texts" in (drawn.run.folder / "report.html").read_text()
+
+
+def test_half_of_the_bar_is_for_the_drawn_texts_and_none_is_full_before_the_end(opened):
+    places = []
+    with watched(move=lambda done, text: places.append((done, text))):
+        hm.audit(opened("run", out=False), drawn=TEXTS, permutations=3)
+    drawing = [done for done, text in places if f"of at most {TEXTS}" in text]
+    asking = [done for done, text in places if "adversary" in text or "scan" in text]
+    assert max(drawing) <= 0.5 + 1e-9
+    assert 0.5 - 1e-9 <= min(asking) <= max(asking) < 1
+    assert len({*drawing}) > 3  # it moves while texts are drawn
 
 
 def test_the_tables_are_those_that_the_questions_make_of_the_same_texts(drawn):

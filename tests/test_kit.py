@@ -181,6 +181,12 @@ def test_a_negative_number_has_a_minus_in_the_terminal(capsys):
     assert re.search(r"a -1 +−0\.033 \[−0\.1, 1e-05\]", capsys.readouterr().out)
 
 
+def test_a_negative_number_has_a_minus_on_the_page():
+    html = page(result())
+    assert "<td>0.25 [−0.10, 0.60]</td>" in html
+    assert "[-0.10" not in html
+
+
 def test_markdown_has_labels_on_the_left_and_numbers_on_the_right():
     assert markdown(result()) == "\n\n".join(
         [

@@ -282,7 +282,13 @@ function about(index: Index, row: number): HTMLElement[] {
     );
   }
   const candidates = index.candidates?.[row];
-  const among = candidates === undefined ? "" : ` among ${candidates} candidates`;
+  const choices = index.choices?.[row]?.map(visible);
+  const among =
+    choices !== undefined
+      ? `, of the words “${choices.join("” and “")}”`
+      : candidates === undefined
+        ? ""
+        : ` among ${candidates} candidates`;
   const confidence = fixed(index.confidence[row] ?? 0, 3);
   const predicted = className(index, row, index.predicted[row] ?? 0);
   line.append(

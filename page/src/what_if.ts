@@ -231,7 +231,7 @@ function tried(index: Index, row: number): HTMLElement[] {
       "tr",
       {},
       element("th", { scope: "row" }, reword(name)),
-      element("td", { class: "of-number" }, numberText(changes[row], 3)),
+      element("td", { class: "of-number" }, changeText(changes[row])),
       element("td", {}, changedText(changed[row])),
     ),
   );
@@ -244,8 +244,9 @@ function tried(index: Index, row: number): HTMLElement[] {
   return [why, element("p", { class: "small" }, reword("What the audit itself tried on this text:")), table];
 }
 
-function numberText(value: number | null | undefined, decimals: number): string {
-  return typeof value === "number" ? fixed(value, decimals) : "not measured";
+/** The audit may have kept only whether the answer is another one. */
+function changeText(change: number | null | undefined): string {
+  return typeof change === "number" ? fixed(change, 3) : "not kept";
 }
 
 function changedText(share: number | null | undefined): string {

@@ -37,7 +37,7 @@ from heedmap.files.table_folder import TableFolder
 from heedmap.files.tables import parquet, read_table, renumbered
 from heedmap.models.trace import Model
 from heedmap.settings.audit import AuditSettings
-from heedmap.terminal.progress import doing, in_job
+from heedmap.terminal.progress import doing, in_job, portion
 
 FOLDER = "drawn"  # of the tables of the parts, in that of the audit's
 
@@ -173,7 +173,8 @@ class Reader:
         )
         is_new = not all(context.done(name) for name in KEPT)
         began = time.monotonic()
-        with in_job(f"texts {start + 1} to {end}"):
+        share = (last - first) / int(self._row_of_text[self.total])
+        with portion(min(1.0, share)), in_job(f"texts {start + 1} to {end}"):
             tables = {name: context.table(name) for name in KEPT}
         if is_new:
             self._seconds += time.monotonic() - began

@@ -38,7 +38,7 @@ from heedmap.runs.audit_folder import (
     write_without_texts,
 )
 from heedmap.runs.audited import Audit
-from heedmap.runs.budget import budget_facts, drawn_evidence
+from heedmap.runs.budget import OF_READING, budget_facts, drawn_evidence
 from heedmap.runs.evidence import evidence_for, settings_for
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run
@@ -48,7 +48,7 @@ from heedmap.runs.stored_models import weights_of
 from heedmap.settings.audit import AuditSettings
 from heedmap.settings.run import RunSettings
 from heedmap.terminal.output import remark
-from heedmap.terminal.progress import note, plan, step, worded, working
+from heedmap.terminal.progress import note, plan, portion, step, worded, working
 
 MAKE_A_RUN = "load, then train, then audit: heedmap.audit(heedmap.train(heedmap.load(data)))"
 LONG = 60  # seconds from which a forecast is shown for our own models
@@ -148,14 +148,15 @@ def audit_as(
         else:
             evidence = evidence_for(run, audit_settings, tables, seed_models, retraining, questions)
         trainings = dict.fromkeys([*questions][:1], training_seconds)
-        result = _answer(run, settings, evidence, trainings, rates)
-        if folder is not None and tables is not None:
-            if result.settings != settings:
-                folder.write_settings(result.settings)
-            with step("report"):
-                put_about(result, tables, weights)
-                conclude(result, folder)
-                folder.tidy()
+        with portion(1 - OF_READING) if audit_settings.is_drawn else nullcontext():
+            result = _answer(run, settings, evidence, trainings, rates)
+            if folder is not None and tables is not None:
+                if result.settings != settings:
+                    folder.write_settings(result.settings)
+                with step("report"):
+                    put_about(result, tables, weights)
+                    conclude(result, folder)
+                    folder.tidy()
         return result
 
 

@@ -21,12 +21,13 @@ from heedmap.runs.audit_folder import ABOUT
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 from heedmap.settings.audit import AuditSettings
-from heedmap.terminal.progress import note
+from heedmap.terminal.progress import note, portion
 
 MINUTES = 10.0  # of a transformer's audit of more work
 # Multiplications: about ten minutes of one core (260 sentences of SST and MiniLM). They are counted and not
 # timed, so that a busy machine asks the same.
 MOST_WORK = 10**13
+OF_READING = 0.5  # of the bar, for what the bottom line rests on
 PASSES = 150  # of a text that leave-one-out does not make: gradients along a path, other weights, other orders
 
 
@@ -112,7 +113,8 @@ def drawn_evidence(
     drawing = texts_to_draw(run.corpus, settings)
     total = max(TEXTS, PER_CLASS * len(run.model.classes))
     reader = Reader(run.model, drawing, total, settings, rates, tables)
-    reading = reader.read(settings.drawn, clock.left)
+    with portion(OF_READING):
+        reading = reader.read(settings.drawn, clock.left)
     return BudgetContext(
         run.model,
         first_texts(drawing, reading.texts),

@@ -272,11 +272,11 @@ def make_result(
         ["label", "texts", "answer", "certain", *(key.replace("_", " ") for key in keys)],
         [_line(label_audit, certain, frame, keys) for label_audit in audits],
         note=(
-            f"texts: those for which the label is predicted, with a probability of {threshold:g} or more. "
-            f"certain: of very many such texts the answer is the same; the chance that any of the answers that "
-            f"are certain is another one is at most {LEVEL:g}, with Holm's correction for "
-            f"{plural(len(links), 'label')}. Each number is a mean over texts; the label's report says how "
-            "sure it is."
+            f"Counted are the texts for which the label is predicted, with a probability of {threshold:g} or "
+            "more. An answer, “cannot tell” too, is certain if it is the same of very many such texts; the "
+            f"chance that any of the certain answers is another one is at most {LEVEL:g}, with Holm's "
+            f"correction for {plural(len(links), 'label')}. Each number is a mean over texts; the label's "
+            "report says how sure it is."
         ),
         labels=1,
         links=links,

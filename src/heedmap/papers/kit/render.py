@@ -40,7 +40,13 @@ def page(result: Result) -> str:
         scripts=[bundle(), own_script("figures.js")],
         styled=InlineStyles(),
         figures=[(figure, safe_json(figure.spec)) for figure in result.figures],
+        with_minus=with_minus,
     )
+
+
+def with_minus(number: str) -> str:
+    """Return a number with a minus sign in place of a hyphen."""
+    return _HYPHEN.sub("−", number)
 
 
 def markdown(result: Result) -> str:
@@ -89,7 +95,7 @@ def terminal(result: Result) -> "Iterator[RenderableType]":
         grid.add_column(cell(head), justify=side, overflow="fold")  # type: ignore[arg-type]
     for line in summary.lines:
         words, numbers = line[: summary.labels], line[summary.labels :]
-        grid.add_row(*map(cell, words), *(cell(_HYPHEN.sub("−", text)) for text in numbers))
+        grid.add_row(*map(cell, words), *(cell(with_minus(text)) for text in numbers))
     yield grid
     for claim in result.claims:
         verdict = f"  {claim.verdict.upper()}. {claim.basis}".removesuffix(". ")
