@@ -161,6 +161,7 @@ def test_a_covered_patch_is_named_once():
         covered("cats/1.png:3=r0c3") == covered(covered("cats/1.png:3=r0c3")) == "cats/1.png:3=grey"
     )
     assert covered("a=b.png:3") == "a=b.png:3=grey"
+    assert covered("/step=2/a.png:3=r0c3") == "/step=2/a.png:3=grey"
 
 
 def test_the_digits_place_is_marked_in_grids_of_other_sizes():

@@ -1,5 +1,6 @@
 """What a corpus, a run and an audit show of themselves: a few lines, never the texts."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import heedmap as hm
 from heedmap.data.corpus import Split
 from heedmap.experiments.findings import answer_text, level_text
 from heedmap.experiments.levels import SIGNS
+from heedmap.nouns import ASKED_WORDS, BAGS, INSTANCES, PAIRS, PICTURES
 from heedmap.report.wording import overview_number
 from heedmap.terminal.html import html_table
 
@@ -63,6 +65,34 @@ def test_many_classes_and_long_names_stay_short(tmp_path):
     table = words_of(corpus._repr_html_())
     assert "12 more" in table
     assert len(table) < 1000
+
+
+def test_a_corpus_calls_its_texts_and_its_outputs_by_their_nouns(reviews):
+    def shown(classes=reviews.classes, size=2, **settings):
+        split = reviews.splits["test"].take(range(size))
+        return repr(
+            replace(
+                reviews,
+                classes=classes,
+                splits={"test": split},
+                settings=reviews.settings.model_copy(update=settings),
+            )
+        )
+
+    for nouns, said in (
+        (None, ["2 texts", "tokens on average"]),
+        (PAIRS, ["2 pairs", "tokens on average"]),
+        (ASKED_WORDS, ["2 tokens", "words on average"]),
+        (PICTURES, ["2 pictures", "patches on average"]),
+        (INSTANCES, ["2 instances", "items on average"]),
+    ):
+        assert re.search(r"test: {}, [\d.]+ {};".format(*said), shown(nouns=nouns))
+    assert "1 bag, " in shown(size=1, nouns=BAGS)
+    assert ", 2 classes\n" in shown()
+    assert ", 1 class\n" in shown(classes=["one"])
+    assert ", numbers\n" in shown(classes=["stars"], training=False)
+    arrays = hm.from_arrays([[1.0]], readouts=[[1.0]], unit="points")
+    assert "Corpus arrays, numbers\n  test: 1 instance, 1.0 items on average" in repr(arrays)
 
 
 def test_an_empty_split_shows_itself(reviews):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from heedmap.data.columns import Rows, check_single_column, joined, parts_of
 from heedmap.data.pair_columns import guessed_pair, query_comes_first
-from heedmap.data.rows import TEXT_COLUMNS, ColumnSpec
+from heedmap.data.rows import PICTURE_COLUMNS, TEXT_COLUMNS, ColumnSpec
 from heedmap.errors import InputError
 from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import some_of
@@ -101,9 +101,17 @@ def _missing(rows: Rows, settings: DataSettings, names_by_role: Mapping[str, str
     }
     read_as = f" ({rows.read_as})" if len(rows.columns) == 1 and rows.read_as else ""
     options = " and ".join(f"--{role}-column" for role in names_by_role)
+    source = rows.source or settings.source
+    pictures = find_column(rows, None, PICTURE_COLUMNS)
+    if "text" in names_by_role and pictures is not None:
+        return InputError(
+            f"{source}: expected texts, because the model reads texts, got pictures (column {pictures}) and no "
+            f"text column ({names_by_role['text']}); the columns are {some_of(rows.columns, 20)}; choose a "
+            "model of pictures, or name the column of the texts with --text-column (in Python text=)"
+        )
     no_columns = " and ".join(f"no {role} column ({names})" for role, names in absent.items())
     return InputError(
-        f"{rows.source or settings.source}: {no_columns}; the columns are "
+        f"{source}: {no_columns}; the columns are "
         f"{some_of(rows.columns, 20)}{read_as}; name {'it' if len(absent) == 1 else 'them'} with "
         f"{options} (in Python {', '.join(f'{role}=' for role in absent)})"
         f"{rows.hint}"

@@ -15,6 +15,7 @@ from heedmap.data.readers import SPLITS
 from heedmap.data.text_names import is_place
 from heedmap.data.texts import Asked, Pair, Stored, Text, TwoTexts
 from heedmap.data.thumbnails import thumbnail
+from heedmap.nouns import PAIRS, TEXTS, Nouns
 from heedmap.settings.data import DataSettings
 from heedmap.terminal.html import html_table
 from heedmap.terminal.output import printable, remark
@@ -84,10 +85,13 @@ class Split:
             return "no labels"
         return f"numbers as labels, {self.amounts.min():g} to {self.amounts.max():g}"
 
-    def _sizes(self) -> str:
+    def _sizes(self, nouns: Nouns = TEXTS) -> str:
         mean = np.mean([len(text) for text in self.tokens]) if len(self) else 0.0
         windows = "" if self.text_of is None else f" in {len(self)} windows"
-        return f"{self.whole_texts} texts{windows}, {mean:.1f} tokens on average"
+        instances = nouns.instance if self.whole_texts == 1 else nouns.instances
+        # A token of text may be a word, a sentence or a mark.
+        items = "tokens" if nouns in (TEXTS, PAIRS) else nouns.items
+        return f"{self.whole_texts} {instances}{windows}, {mean:.1f} {items} on average"
 
     @property
     def texts(self) -> Sequence[Text]:
@@ -198,7 +202,7 @@ class Corpus:
             counts = zip(self.classes[:NAMED], counted.get(name, ()), strict=False)
             class_list = ", ".join(f"{label} {count}" for label, count in counts)
             classes = f"{class_list}{ellipsis}" if part.labelled else part._unclassed()
-            lines.append(f"  {name}: {part._sizes()}; {classes}")
+            lines.append(f"  {name}: {part._sizes(self._nouns())}; {classes}")
         for heading, reasons in apart(self.left_out).items():
             lines += [f"  {heading}: {reason}: {n}" for reason, n in list(reasons.items())[:NAMED]]
         lines += [f"  note: {note}" for note in self.notes]
@@ -212,18 +216,27 @@ class Corpus:
         for name, part in self.splits.items():
             counts: list[Any] = [*class_counts.get(name, ["–"] * len(self.classes))]
             rest_counts = [sum(counts[NAMED:]) if part.labelled else "–"] if ellipsis else []
-            rows.append([name, part._sizes(), *counts[: len(class_list)], *rest_counts])
-        head = ["split", "texts", *(_cut(name, SHORT) for name in class_list), *ellipsis]
+            rows.append(
+                [name, part._sizes(self._nouns()), *counts[: len(class_list)], *rest_counts]
+            )
+        instances = self._nouns().instances
+        head = ["split", instances, *(_cut(name, SHORT) for name in class_list), *ellipsis]
         table = html_table(rows, head, f"Corpus {_cut(self.name)}, {self._outputs()}")
         counted = [
-            html_table([(_cut(reason), n) for reason, n in reasons.items()], [heading, "texts"])
+            html_table([(_cut(reason), n) for reason, n in reasons.items()], [heading, instances])
             for heading, reasons in apart(self.left_out).items()
         ]
         odd = [[_cut(note)] for note in self.notes]
         return table + "".join(counted) + (html_table(odd, ["note"]) if odd else "")
 
     def _outputs(self) -> str:
-        return "numbers" if self.settings.amounts else f"{len(self.classes)} classes"
+        is_number = self.settings.amounts or (not self.settings.training and len(self.classes) == 1)
+        if is_number:  # to audit, a model with one output gives one
+            return "numbers"
+        return f"{len(self.classes)} {'class' if len(self.classes) == 1 else 'classes'}"
+
+    def _nouns(self) -> Nouns:
+        return self.settings.nouns or TEXTS
 
     def class_counts(self) -> dict[str, list[int]]:
         """Count the texts of each class, by split; those without labels are not there."""

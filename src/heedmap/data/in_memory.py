@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 
 from heedmap.data.columns import Rows, as_python, check_count
-from heedmap.data.encoded_pictures import encoded, is_picture
+from heedmap.data.encoded_pictures import colours_of, encoded, may_be_picture
 from heedmap.data.json_rows import read_json
 from heedmap.data.labels import is_missing, plain, shortest, without_midnight
+from heedmap.data.picture_lists import pictures_in, table_of_pictures
 from heedmap.data.readers import rows_of
 from heedmap.data.text_names import places
 from heedmap.errors import InputError
@@ -131,17 +132,15 @@ def source_of(
         TypeError: no source of texts; texts without labels; or labels of what has its own.
     """
     tables = _tables(data)
-    if (
+    if tables is None and (pictures := pictures_in(data)) is not None:
+        answers = None if labels is None else _list(labels, "label")
+        tables = {"all": table_of_pictures(pictures, answers)}
+    elif (
         tables is None
         and isinstance(data, Sequence | pd.Series | np.ndarray)
         and not isinstance(data, str | bytes)
     ):
-        is_of_pictures = len(data) > 0 and not isinstance(data, pd.Series) and is_picture(data[0])
-        tables = {
-            "all": _of_pictures(list(data), labels)
-            if is_of_pictures
-            else _of_texts(data, labels, queries, training)
-        }
+        tables = {"all": _of_texts(data, labels, queries, training)}
     elif (
         tables is None
         and isinstance(data, Iterable)
@@ -192,19 +191,6 @@ def _tables(data: object) -> dict[str, Rows] | None:
     return None
 
 
-def _of_pictures(pictures: list[Any], labels: Values | None) -> Rows:
-    """Return a list of pictures as a table, with its labels beside it."""
-    answers = None if labels is None else _list(labels, "label")
-    if answers is not None and len(answers) != len(pictures):
-        raise InputError(
-            f"expected a label for each picture, got {len(answers)} for {len(pictures)} pictures"
-        )
-    columns = {"image": pictures} | ({} if answers is None else {"label": answers})
-    return Rows(
-        list(columns), len(pictures), columns.__getitem__, place_of="pictures, index {}".format
-    )
-
-
 def _of_texts(texts: Values, labels: Values | None, queries: Values | None, training: bool) -> Rows:
     """Return a list of texts as a table, with its labels and queries beside it."""
     kind = kind_of(texts)
@@ -232,7 +218,14 @@ def _of_texts(texts: Values, labels: Values | None, queries: Values | None, trai
             )
         for i, value in enumerate(values):
             if name != "label" and not (isinstance(value, str) or is_missing(value)):
-                raise TypeError(f"expected texts, got {kind_of(value)} as {name} {i} of the {kind}")
+                hint = (
+                    "; give the folder that the files are in"
+                    if isinstance(value, os.PathLike)
+                    else ""
+                )
+                raise TypeError(
+                    f"expected texts, got {kind_of(value)} as {name} {i} of the {kind}{hint}"
+                )
     index = texts.index if isinstance(texts, pd.Series) else range(len(texts))
     place = _indexed(type(texts).__name__, index)
     return Rows(list(columns), len(texts), columns.__getitem__, place_of=place)
@@ -281,8 +274,8 @@ def _plain(value: Any) -> Any:
     Raises:
         ValueError: it is of a kind that JSON does not know, or half a character.
     """
-    if is_picture(value):
-        value = encoded(value)
+    if may_be_picture(value):
+        value = encoded(colours_of(value))
     elif isinstance(value, np.ndarray):
         value = value.tolist()
     if is_missing(value):

@@ -6,7 +6,8 @@ keeps them as it keeps texts.
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,16 @@ from numpy.typing import NDArray
 
 from heedmap.data.chosen_columns import find_column
 from heedmap.data.columns import Rows
-from heedmap.data.encoded_pictures import decoded
+from heedmap.data.encoded_pictures import EXPECTED, decoded, described
 from heedmap.data.item_vectors import ItemVectors, StoredBag
 from heedmap.data.labels import is_missing, label_text
 from heedmap.data.pictures import Grid
-from heedmap.data.rows import LABEL_COLUMNS, LabelledTexts, Row
+from heedmap.data.rows import LABEL_COLUMNS, PICTURE_COLUMNS, LabelledTexts, Row
 from heedmap.errors import InputError
 from heedmap.nouns import PICTURES
 from heedmap.terminal.output import some_of
 
-COLUMNS = ("image", "picture", "img")
+NO_PATHS = "paths of files are not taken here: give the folder of the files"
 
 
 def labelled_pictures(
@@ -44,12 +45,12 @@ def labelled_pictures(
     bags: dict[str, StoredBag] = {}
     labels: dict[str, list[tuple[str, str]]] = {}
     for split, rows in tables.items():
-        column = find_column(rows, None, COLUMNS)
+        column = find_column(rows, None, PICTURE_COLUMNS)
         if column is None:
             raise InputError(
                 f"{name}: expected a folder of pictures, or pictures in memory: a list of PIL images or of "
-                f"arrays (height, width, 3) of bytes, or such a column ({' / '.join(COLUMNS)}), got "
-                f"{some_of(rows.columns)}: the model reads pictures"
+                f"arrays (height, width, 3) of bytes, or such a column ({' / '.join(PICTURE_COLUMNS)}), got "
+                f"{some_of(rows.columns)}: the model reads pictures; {NO_PATHS}"
             )
         label_column = find_column(rows, label, LABEL_COLUMNS)
         if label is not None and label_column is None:
@@ -80,15 +81,29 @@ def _stored(written: Any, place: str, grid: Grid) -> StoredBag:
     try:
         colours = decoded(written)
     except (ValueError, TypeError, OSError) as error:
+        hint = f"; {NO_PATHS}" if isinstance(written, str) else ""
         raise InputError(
-            f"{place}: expected a picture (a PIL image, or an array (height, width, 3) of bytes), got "
-            f"{str(written)!r:.60}"
+            f"{place}: expected a picture, {EXPECTED}, got {described(written)}{hint}"
         ) from error
+    return _bag(colours, lambda: decoded(written), place, grid)
+
+
+def held_picture(colours: NDArray[np.uint8], place: str, grid: Grid) -> StoredBag:
+    """Return a picture (height, width, 3) that is in memory as a bag of patches."""
+    return _bag(colours, partial(np.asarray, colours), place, grid)
+
+
+def _bag(
+    colours: NDArray[np.uint8],
+    read_colours: Callable[[], NDArray[np.uint8]],
+    place: str,
+    grid: Grid,
+) -> StoredBag:
     digest = hashlib.sha256(f"{colours.shape} ".encode() + colours.tobytes())
     digest.update(grid.content.encode())
 
     def read() -> NDArray[np.float32]:
-        return grid.cut(decoded(written))
+        return grid.cut(read_colours())
 
     return StoredBag(
         grid.count, read, digest.digest(), place, grid.coordinates, lambda: grid.shown(read())

@@ -14,6 +14,7 @@ from heedmap.data.item_vectors import ItemVectors
 from heedmap.nouns import BAGS, Nouns
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
+PICTURE_COLUMNS = ("image", "picture", "img")
 LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
 AMOUNT_COLUMNS = (*LABEL_COLUMNS, "score", "rating", "similarity")
 BLOCK = 8192  # rows that are packed together

@@ -71,4 +71,6 @@ class PatchTokens(PreTrainedTokenizerBase):
 
 def covered(name: str) -> str:
     """Return the name of the same place covered with grey."""
-    return f"{name.partition(SIGN)[0] if SIGN in name.rpartition(':')[2] else name}{SIGN}{GREY}"
+    # The file of a picture may have the sign in its name, too.
+    picture, colon, place = name.rpartition(":")
+    return f"{picture}{colon}{place.partition(SIGN)[0]}{SIGN}{GREY}"

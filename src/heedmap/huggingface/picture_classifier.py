@@ -16,7 +16,7 @@ from heedmap.data.in_memory import InMemory
 from heedmap.data.item_vectors import ItemVectors, held_bag
 from heedmap.data.load import corpus_of
 from heedmap.data.pictures import read_picture_folders, stored_picture
-from heedmap.data.pictures_in_memory import labelled_pictures
+from heedmap.data.pictures_in_memory import held_picture, labelled_pictures
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
 from heedmap.files.naming import is_there
@@ -108,25 +108,29 @@ class PictureClassifier(TransformerClassifier):
         self.look_up(corpus.vectors)
         return corpus
 
-    def one_picture(self, path: str) -> Split:
-        """Return a split of one picture by its file; the model looks it up beside those that it knows.
+    def one_picture(self, name: str, colours: NDArray[np.uint8] | None = None) -> Split:
+        """Return a split of one picture, which the model looks up beside those that it knows.
+
+        Args:
+            name: of the picture, its file if it has no `colours`.
+            colours: of a picture in memory, (height, width, 3).
 
         Raises:
             InputError: no such file, or no picture.
         """
         assert isinstance(self.tokenizer, PatchTokens)
-        file = Path(path).expanduser()
-        if not (is_there(path) and file.is_file()):
-            raise InputError(
-                f"{path:.200}: expected the file of a picture, PNG or JPEG; it is not there"
-            )
-        key = str(file.resolve())
-        bags = {**self.tokenizer.pictures.bags, key: stored_picture(file, self.grid)}
+        if colours is None:
+            file = _picture_file(name)
+            name, key, bag = file.name, str(file.resolve()), stored_picture(file, self.grid)
+        else:
+            bag = held_picture(colours, name, self.grid)
+            key = f"memory {bag.content.hex()[:16]}"
+        bags = {**self.tokenizer.pictures.bags, key: bag}
         pictures = ItemVectors(bags, self.grid.width, in_memory=False)
         names = pictures.names(key, self.grid.signs())
         pictures.check(names[:1])
         self.look_up(pictures)
-        return Split([file.name], [names], np.array([UNKNOWN]), vectors=pictures)
+        return Split([name], [names], np.array([UNKNOWN]), vectors=pictures)
 
     def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
         """Count the positions of each picture, special ones included."""
@@ -158,6 +162,20 @@ class PictureClassifier(TransformerClassifier):
     def drift(self) -> Drift:
         """Return how eager attention differs from the model's default on made-up pictures."""
         return self._drift
+
+
+def _picture_file(path: str) -> Path:
+    file = Path(path).expanduser()
+    if not is_there(path):
+        raise InputError(
+            f"{path:.200}: expected the file of a picture, PNG or JPEG; it is not there"
+        )
+    if file.is_dir():
+        raise InputError(
+            f"{path:.200}: expected the file of a picture, PNG or JPEG, got a folder; all pictures in it are "
+            f"explained by `heedmap explain MODEL --data {path}`"
+        )
+    return file
 
 
 def open_pictures(

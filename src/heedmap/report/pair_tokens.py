@@ -1,6 +1,6 @@
 """Items as pages show them: with marks of a pair's second text and of what is asked about, patches by place."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 SECOND = "‖"
@@ -27,5 +27,10 @@ def shown_tokens(instance: Mapping[str, Any]) -> list[str]:
     if second is not None and second < len(tokens):
         tokens[second] = f"{SECOND} {tokens[second]}"
     if instance.get("picture") is not None:
-        return [token.rpartition("=")[2] for token in tokens]
+        return patch_places(tokens)
     return tokens
+
+
+def patch_places(tokens: Sequence[str]) -> list[str]:
+    """Return the rows and columns of patches, which end their names."""
+    return [token.rpartition("=")[2] for token in tokens]

@@ -12,6 +12,7 @@ from heedmap.experiments.columns import Column, Columns
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.pooling import TEXT
 from heedmap.experiments.registry import registered
+from heedmap.report.pair_tokens import patch_places
 
 PER_TOKEN = "list per token"  # how the range of such a column begins
 PLACES = Columns(
@@ -21,7 +22,10 @@ PLACES = Columns(
         "row": ("number, from 0", "the text among those audited, or the window of a long one"),
         TEXT: ("number, from 0", "the whole text; only where long texts are read in windows"),
         "position": ("number, from 0", "the token's place in the text, or in its window"),
-        "token": ("text", "the word, or sentence, that the maps are of"),
+        "token": (
+            "text",
+            "the word, sentence, or patch of a picture (`r0c3`), that the maps are of",
+        ),
     },
 )
 _OF_THEIR_TABLE = ("importance", "attention")  # these say nothing without the name of their table
@@ -31,12 +35,19 @@ def token_maps(audit: AuditResult) -> pa.Table:
     """Return a row per text and token, with its number by each map; null where a text has no such map.
 
     A map has the name of its column, or of its table where that says more. Texts without a token have no row.
+    The tokens of a picture are the rows and columns of its patches.
 
     Raises:
         InputError: a table says that it has a number per token, and has another number of them.
     """
     instances = audit.tables["instances"]
     tokens = instances["tokens"].to_pylist()
+    if "picture" in instances.column_names:
+        is_picture = instances["picture"].is_valid().to_pylist()
+        tokens = [
+            patch_places(names) if is_so else names
+            for names, is_so in zip(tokens, is_picture, strict=True)
+        ]
     sizes = [len(text_tokens) for text_tokens in tokens]
     rows = range(len(sizes))
     places: dict[str, Iterable[object]] = {

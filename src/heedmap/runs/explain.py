@@ -13,7 +13,7 @@ from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run
 from heedmap.runs.run import Run
 from heedmap.runs.stored_models import model_in
-from heedmap.runs.user_texts import Texts, is_list_of_pairs
+from heedmap.runs.user_texts import OneText, Texts, is_list_of_pairs
 from heedmap.runs.variant_folder import folder_of
 from heedmap.settings.data import DataSettings
 from heedmap.settings.models import UNLIMITED_WORDS, TransformerSettings
@@ -30,7 +30,7 @@ NO_DATA = "text"  # the source of a model that was opened without any
 @overload  # a text is a sequence of texts too, but the first signature that fits counts
 def explain(  # type: ignore[overload-overlap]
     source: Source,
-    text: str,
+    text: OneText,
     *,
     query: str | None = None,
     target: str | None = None,
@@ -51,7 +51,7 @@ def explain(
 @overload
 def explain(
     source: Source,
-    text: str | Texts,
+    text: OneText | Texts,
     *,
     query: str | None = None,
     target: str | None = None,
@@ -62,7 +62,7 @@ def explain(
 ) -> Explanation | Explanations: ...
 def explain(
     source: Source,
-    text: str | Texts,
+    text: OneText | Texts,
     *,
     query: str | None = None,
     target: str | None = None,
@@ -90,8 +90,9 @@ def explain(
         source: a run, a run's folder (whose corpus is not read), or a Hugging Face classifier: its folder, its
             name on the Hub, or (model, tokenizer), (model, image processor) or a pipeline of text or image
             classification.
-        text: the text, or the path of a picture or of a bag's file for a model of these; or a list of such, or
-            of pairs (text, query) for a model of pairs.
+        text: the text, or the path of a picture or of a bag's file for a model of these, or a picture in
+            memory: a PIL image, or an array (height, width, 3) of bytes; or a list of such, or of pairs
+            (text, query) for a model of pairs.
         query: the question or hypothesis that a model of pairs reads the one text given.
         target: the word of the one text that a token classifier is asked about, or its number from 1 up; of a
             masked language model, the word that the text's one [MASK] hides.
@@ -105,7 +106,7 @@ def explain(
     Raises:
         InputError: a text without a word, a query that is missing or not read, no finished run and no
             classifier there, or no such variant.
-        TypeError: no run and no model, or a text that is no string.
+        TypeError: no run and no model, or a text that is no string and no picture.
     """
     check_input(text, query)  # before anything is opened
     place, settings, model = _opened(source, variant, device, output)

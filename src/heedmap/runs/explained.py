@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
+from heedmap.data.encoded_pictures import described
 from heedmap.errors import KindError
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import AuditResult
@@ -27,7 +28,16 @@ from heedmap.report.pair_tokens import shown_tokens
 from heedmap.report.wording import architecture_text
 from heedmap.runs.audit_defaults import audit_defaults
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.user_texts import Texts, UserText, is_many, read_each, user_texts
+from heedmap.runs.user_texts import (
+    A_PICTURE,
+    OneText,
+    Texts,
+    UserText,
+    is_many,
+    is_single,
+    read_each,
+    user_texts,
+)
 from heedmap.settings.audit import AuditSettings
 from heedmap.settings.run import RunSettings
 from heedmap.terminal.output import some_of
@@ -44,12 +54,14 @@ TABLES = (
 
 
 def check_input(text: object, query: object) -> None:
-    """Raise KindError unless this is a text with or without a query, or several texts without."""
-    if not isinstance(text, str) and (text is None or not is_many(text)):
-        raise KindError(f"expected a text or a list of texts, got {kind_of(text)}")
+    """Raise KindError unless this is a text or a picture with or without a query, or several without."""
+    if not (is_single(text) or is_many(text)):
+        raise KindError(
+            f"expected a text or a list of texts, or {A_PICTURE}, got {described(text)}"
+        )
     if not isinstance(query, str | None):
         raise KindError(f"expected a text as the query, got {kind_of(query)}")
-    if query is not None and not isinstance(text, str):
+    if query is not None and not is_single(text):
         raise KindError(
             "expected query with one text alone; of many, give pairs: [(text, query), ...]"
         )
@@ -59,7 +71,7 @@ def explain_input(
     place: Path,
     settings: RunSettings,
     model: Model,
-    text: str | Texts,
+    text: OneText | Texts,
     query: str | None,
     asked: tuple[str | None, str | None] = (None, None),
 ) -> Explanation | Explanations:
@@ -70,9 +82,15 @@ def explain_input(
     check_input(text, query)
     if isinstance(text, str):
         return explained_each(place, settings, model, [UserText(text, query, *asked)])[0]
+    texts = user_texts(text, model, settings.data)
+    if is_single(text):
+        (user_text,) = texts
+        target, foil = asked
+        one = user_text._replace(query=query, target=target, foil=foil)
+        return explained_each(place, settings, model, [one])[0]
     if asked != (None, None):
         raise KindError("expected a word to ask about (target) with one text alone, got many texts")
-    return explained_each(place, settings, model, user_texts(text, model, settings.data))
+    return explained_each(place, settings, model, texts)
 
 
 def explained(

@@ -14,7 +14,7 @@ from heedmap.errors import InputError
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.trace import Model
 from heedmap.runs.folder import RunFolder
-from heedmap.runs.user_texts import Texts, probabilities, user_texts
+from heedmap.runs.user_texts import OneText, Texts, probabilities, user_texts
 from heedmap.settings.models import ArraysSettings, PoolingSettings, TransformerSettings
 from heedmap.settings.run import RunSettings
 from heedmap.terminal.html import html_table
@@ -91,11 +91,12 @@ class Run:
         """Return the classes' names, in the order of the model's outputs."""
         return list(self.model.classes)
 
-    def predict(self, texts: str | Texts) -> list[str]:
+    def predict(self, texts: OneText | Texts) -> list[str]:
         """Return the class that the model predicts for each text, by its name.
 
         Args:
-            texts: a text, a list of texts, or a list of pairs (text, query) where the model reads pairs.
+            texts: a text, a list of texts, or a list of pairs (text, query) where the model reads pairs; of a
+                model of pictures files, PIL images or arrays (height, width, 3) of bytes.
 
         Raises:
             InputError: no text, a text without a word, or a wrong kind of text; a model that gives a number.
@@ -107,7 +108,7 @@ class Run:
             )
         return [self.model.classes[index] for index in self.predict_proba(texts).argmax(1)]
 
-    def predict_proba(self, texts: str | Texts) -> NDArray[np.float64]:
+    def predict_proba(self, texts: OneText | Texts) -> NDArray[np.float64]:
         """Return the probabilities (B, C) of the `classes` for each text, or its number (B, 1) (a regression).
 
         A text that is read in windows has the mean of theirs; texts that are cut are counted in a warning.
@@ -124,7 +125,7 @@ class Run:
     @overload  # a text is a sequence of texts too, but the first signature that fits counts
     def explain(  # type: ignore[overload-overlap]
         self,
-        text: str,
+        text: OneText,
         *,
         query: str | None = None,
         target: str | None = None,
@@ -134,13 +135,13 @@ class Run:
     def explain(self, text: Texts) -> "Explanations": ...
     def explain(
         self,
-        text: str | Texts,
+        text: OneText | Texts,
         *,
         query: str | None = None,
         target: str | None = None,
         foil: str | None = None,
     ) -> "Explanation | Explanations":
-        """Explain the answer to a text, or to each of a list of texts (see `heedmap.explain`).
+        """Explain the answer to a text or a picture, or to each of a list of them (see `heedmap.explain`).
 
         Raises:
             InputError: a text without a word, or a query that is missing or not read.

@@ -1,7 +1,16 @@
 """Texts that a user gives a run's model to read, one or many, without a corpus."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import (
+    TYPE_CHECKING,
+    NamedTuple,
+    Protocol,
+    TypeGuard,
+    Union,
+    cast,
+    runtime_checkable,
+)
 
 import numpy as np
 import torch
@@ -10,6 +19,13 @@ from numpy.typing import NDArray
 from heedmap.data.asked_words import asked_text
 from heedmap.data.batches import scatter_rows, sorted_batches
 from heedmap.data.corpus import Split
+from heedmap.data.encoded_pictures import (
+    EXPECTED,
+    colours_of,
+    described,
+    is_single_picture,
+    may_be_picture,
+)
 from heedmap.data.one_text import one_text
 from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
@@ -22,15 +38,22 @@ from heedmap.runs.user_bags import one_bag, reads_bags
 from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import remark
 
-Texts = Sequence[str] | Sequence[tuple[str, str]]
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Picture = Union["Image", NDArray[np.uint8]]
+"""A PIL image, or an array (height, width, 3) of bytes."""
+OneText = str | os.PathLike[str] | Picture
+Texts = Sequence[str] | Sequence[tuple[str, str]] | Sequence[os.PathLike[str]] | Sequence["Picture"]
+A_PICTURE = f"the file of a picture, {EXPECTED}"
 
 
 @runtime_checkable
 class OfPictures(Protocol):
-    """A model that reads pictures, which a user gives by their files."""
+    """A model that reads pictures, which a user gives by their files, or in memory."""
 
-    def one_picture(self, path: str) -> Split:
-        """Return a split of one picture, which the model can look up from now on."""
+    def one_picture(self, name: str, colours: NDArray[np.uint8] | None = None) -> Split:
+        """Return a split of one picture, of its file if it has no colours, which the model can look up now."""
         ...
 
 
@@ -38,7 +61,8 @@ class UserText(NamedTuple):
     """A text, and the query that a model of pairs reads it given.
 
     Or the word `target` that a model is asked about, of a masked language model with its `foil`. `split` is the
-    text as the model reads it, where that is known already.
+    text as the model reads it, where that is known already. `colours` (height, width, 3) are those of a picture
+    in memory, of which `text` is a name.
     """
 
     text: str
@@ -46,11 +70,18 @@ class UserText(NamedTuple):
     target: str | None = None
     foil: str | None = None
     split: Split | None = None
+    colours: NDArray[np.uint8] | None = None
+
+
+def is_single(texts: object) -> bool:
+    """Return whether an argument is one text, or the file or the colours of one picture."""
+    return isinstance(texts, str | os.PathLike | UserText) or is_single_picture(texts)
 
 
 def is_many(texts: object) -> bool:
-    """Return whether an argument is several texts, and not one text or pair."""
-    return not isinstance(texts, str | bytes | UserText) and hasattr(texts, "__len__")
+    """Return whether an argument is several texts or pictures, and not one of them or a pair."""
+    not_many = isinstance(texts, bytes | Mapping | set | frozenset) or is_single(texts)
+    return not not_many and hasattr(texts, "__len__")
 
 
 def reads_pairs(model: Model, settings: DataSettings) -> bool:
@@ -69,17 +100,54 @@ def user_texts(texts: object, model: Model, settings: DataSettings) -> list[User
         KindError: something else, or pairs for a model of single texts, or the reverse.
         InputError: no text.
     """
+    if isinstance(model, OfPictures):
+        return _user_pictures(texts)
     pairs = reads_pairs(model, settings)
+    if isinstance(texts, os.PathLike) and reads_bags(model, settings):
+        texts = os.fspath(texts)
     if isinstance(texts, str | UserText) or (pairs and _is_pair(texts)):
         texts = [texts]
-    if isinstance(texts, bytes | Mapping | set | frozenset) or not is_many(texts):
-        raise KindError(f"expected a text or a list of texts, got {kind_of(texts)}")
+    if not is_many(texts):
+        raise KindError(f"expected a text or a list of texts, got {_stranger(texts)}")
     values = texts.tolist() if hasattr(texts, "tolist") else texts
     if not isinstance(values, Sequence):
         raise KindError(f"expected a text or a list of texts, got {kind_of(texts)}")
     if not values:
         raise InputError("expected one text at least, got none")
     return [_user_text(value, index, pairs) for index, value in enumerate(values)]
+
+
+def _user_pictures(pictures: object) -> list[UserText]:
+    """Return a user's pictures: the file or the colours of one, or a list or a stack of such."""
+    is_one = is_single(pictures)
+    if not (is_one or is_many(pictures)):
+        raise KindError(f"expected {A_PICTURE}, or a list of such, got {described(pictures)}")
+    listed = [pictures] if is_one else list(cast("Iterable[object]", pictures))
+    if not listed:
+        raise InputError("expected one picture at least, got none")
+    return [
+        _user_picture(picture, "picture" if is_one else f"picture {index}")
+        for index, picture in enumerate(listed)
+    ]
+
+
+def _user_picture(picture: object, name: str) -> UserText:
+    if isinstance(picture, UserText):
+        return picture
+    if isinstance(picture, str | os.PathLike):
+        return UserText(str(os.fspath(picture)))
+    try:
+        return UserText(f"{name} in memory", colours=colours_of(picture))
+    except ValueError as error:
+        said = str(error).replace(EXPECTED, A_PICTURE)
+        raise KindError(f"{name}: {said}") from error
+
+
+def _stranger(thing: object) -> str:
+    """Say what was given in place of a text."""
+    if may_be_picture(thing):
+        return f"{described(thing)}; the model reads texts, and no pictures"
+    return kind_of(thing)
 
 
 def _is_pair(value: object) -> TypeGuard[tuple[str, str]]:
@@ -104,7 +172,7 @@ def _user_text(value: object, index: int, pairs: bool) -> UserText:
         return UserText(*value)
     if not isinstance(value, str):
         hint = "; this model reads single texts" if isinstance(value, tuple | list) else ""
-        raise KindError(f"text {index}: expected a text, got {kind_of(value)}{hint}")
+        raise KindError(f"text {index}: expected a text, got {_stranger(value)}{hint}")
     return UserText(value)
 
 
@@ -121,11 +189,12 @@ def read(
             f"{name}: expected a run of a model that reads texts, got arrays; call their model itself"
         )
     if isinstance(model, OfPictures):
-        if user_text.query is not None:
-            raise InputError(
-                f"{name}: expected no query: it reads pictures; leave query out (--query)"
-            )
-        return model.one_picture(user_text.text), []
+        for part in ("query", "target", "foil"):
+            if getattr(user_text, part) is not None:
+                raise InputError(
+                    f"{name}: expected no {part}: it reads pictures; leave {part} out (--{part})"
+                )
+        return model.one_picture(user_text.text, user_text.colours), []
     pairs = reads_pairs(model, settings)
     if pairs and user_text.query is None:
         raise InputError(
