@@ -18,7 +18,7 @@ from heedmap.data.corpus import Split
 from heedmap.experiments import chunks, intervals
 from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.findings import pooled
-from heedmap.files import table_folder
+from heedmap.files import table_folder, tables
 from heedmap.files.content_hash import tables_hash
 from heedmap.files.tables import mapped_table, parquet, release_mapped, row_groups, rows_of
 from heedmap.report import drawn_texts
@@ -53,7 +53,8 @@ def chunked(monkeypatch):
     def make(texts, large=1 << 22):
         monkeypatch.setattr(chunks, "TEXTS", texts)
         monkeypatch.setattr(table_folder, "LARGE", large)
-        monkeypatch.setattr(table_folder, "WIDE", 2 * large)
+        monkeypatch.setattr(tables, "WIDE", 2 * large)
+        monkeypatch.setattr(tables, "GROUP", texts)
 
     return make
 

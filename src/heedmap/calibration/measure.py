@@ -118,7 +118,7 @@ def _of_other_maps(evidence: AuditContext) -> dict[str, pa.Array]:
         }
     by_map = outcomes(evidence, rankings)
     return {
-        f"{outcome}_{name}": outcome_column(by_map.get(name, {}), outcome, len(heats))
+        f"{outcome}_{name}": outcome_column(by_map.get(name, {}), outcome).of_rows(0, len(heats))
         for name in OTHER_MAPS
         for outcome in ("highlighted", *WHAT)
     }

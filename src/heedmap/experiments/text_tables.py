@@ -1,17 +1,36 @@
 """Write the tables of the questions: a row per audited text, or per text and heat map."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.experiments.context import AuditContext
-from heedmap.files.tables import table
+from heedmap.files.tables import groups_of, is_wide, mapped, table
 from heedmap.models.layered import Map
 
 MAP_FACTS = ("predicted", "n_tokens", "max_attention")
 """Columns of `instances` that are repeated where figures group the texts by them."""
+
+
+@dataclass(frozen=True)
+class SampledColumn:
+    """A column with the numbers or lists of some texts, by row; it is null for the others."""
+
+    by_row: Mapping[int, object]
+    kind: pa.DataType = field(default_factory=pa.float64)
+
+    def of_rows(self, start: int, end: int) -> pa.Array:
+        """Return the column of the texts from one row up to another one."""
+        places = np.zeros(end - start, dtype=np.int32)
+        is_known = np.zeros(end - start, dtype=np.bool_)
+        rows = [row for row in self.by_row if start <= row < end]
+        shifted = np.array(rows, dtype=np.int64) - start
+        places[shifted], is_known[shifted] = np.arange(len(rows)), True
+        values = pa.array([self.by_row[row] for row in rows], self.kind)
+        return values.take(pa.array(places, mask=~is_known))
 
 
 def text_table(
@@ -19,21 +38,43 @@ def text_table(
 ) -> pa.Table:
     """Return a table with a row per text: its number, the `copied` columns of `instances`, and `columns`.
 
-    A single value stands for a column of it.
+    A single value stands for a column of it. A wide table is made in groups of rows, and is not in memory.
     """
     total = len(context.split)
     # The table `instances` is written here, too, and cannot ask for itself.
     instances = context.table("instances") if copied else None
-    return table(
+    of_all = table(
         {
             "row": range(total),
             **{name: instances[name] for name in copied if instances is not None},
             **{
-                name: [value] * total if isinstance(value, str | int | float) else value
-                for name, value in columns.items()
+                name: [column] * total if isinstance(column, str | int | float) else column
+                for name, column in columns.items()
+                if not isinstance(column, SampledColumn)
             },
         }
     )
+    names = dict.fromkeys(["row", *copied, *columns])
+
+    def rows(start: int, end: int) -> pa.Table:
+        known = of_all.slice(start, end - start)
+        return table(
+            {
+                name: column.of_rows(start, end)
+                if isinstance(column := columns.get(name), SampledColumn)
+                else known[name]
+                for name in names
+            }
+        )
+
+    if not is_wide(total, len(names)):
+        return rows(0, total)
+    groups = (
+        batch
+        for start, end in groups_of(total)
+        for batch in rows(start, end).combine_chunks().to_batches()
+    )
+    return mapped(rows(0, 0).schema, groups)
 
 
 def answer_probabilities(instances: pa.Table) -> NDArray[np.float64]:
@@ -65,14 +106,6 @@ def map_table(rows: Sequence[int], maps: Sequence[Map], columns: Mapping[str, ob
             **columns,
         }
     )
-
-
-def column_of(by_row: Mapping[int, object], total: int, kind: pa.DataType) -> pa.Array:
-    """Return a column of so many texts from the numbers or lists of some, by row; it is null for the others."""
-    places, is_known = np.zeros(total, dtype=np.int32), np.zeros(total, dtype=np.bool_)
-    rows = np.fromiter(by_row, dtype=np.int64, count=len(by_row))
-    places[rows], is_known[rows] = np.arange(len(rows)), True
-    return pa.array([*by_row.values()], kind).take(pa.array(places, mask=~is_known))
 
 
 def null_where_nan(columns: Mapping[str, NDArray[np.generic]]) -> dict[str, pa.Array]:

@@ -13,11 +13,17 @@ import pyarrow as pa
 from heedmap.files.listing import File, Listing
 from heedmap.files.manifest import Manifest
 from heedmap.files.reading import read_bytes
-from heedmap.files.tables import is_wide, mapped_table, parquet, read_table, row_groups
+from heedmap.files.tables import (
+    groups_of,
+    holds_wide,
+    is_wide,
+    mapped_table,
+    parquet,
+    read_table,
+    row_groups,
+)
 
 LARGE = 1 << 22  # bytes of a file
-# Numbers in a table: a file of few texts' numbers is small, and the nulls of the others are not.
-WIDE = 1 << 23
 
 
 class TableFolder:
@@ -74,11 +80,15 @@ class TableFolder:
         content = self.get(path.name)
         if content is None:
             return None
-        return mapped_table(path) if is_wide(content, WIDE) else read_table(path, content)
+        return mapped_table(path) if holds_wide(content) else read_table(path, content)
 
     def keep(self, name: str, content: pa.Table) -> None:
-        """Write a table; the same table gives the same bytes."""
-        self.put(f"{name}.parquet", parquet(content))
+        """Write a table, a wide one in groups of rows; the same table gives the same bytes."""
+        if is_wide(content.num_rows, content.num_columns):
+            groups = groups_of(content.num_rows)
+            self.keep_parts(name, (content.slice(start, end - start) for start, end in groups))
+        else:
+            self.put(f"{name}.parquet", parquet(content))
 
     def keep_parts(self, name: str, parts: Iterator[pa.Table]) -> None:
         """Write a table part by part, each a group of rows; the same parts give the same bytes."""

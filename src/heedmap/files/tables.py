@@ -3,7 +3,7 @@
 import io
 import mmap
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +21,9 @@ from torch import Tensor
 from heedmap.errors import InputError
 from heedmap.files import manifest
 from heedmap.files.memory import return_freed_memory
+
+GROUP = 10_000  # rows of a large table that are in memory together
+WIDE = 1 << 23  # numbers of a table that is held in memory, at most
 
 
 def ragged(
@@ -116,18 +119,30 @@ def row_groups(file: BinaryIO, parts: Iterator[pa.Table]) -> None:
     with pq.ParquetWriter(file, first.schema, compression="zstd") as writer:
         for part in chain([first], parts):
             writer.write_table(part, row_group_size=max(1, part.num_rows))
+            release_mapped()
 
 
-def is_wide(content: bytes, numbers: int) -> bool:
-    """Return whether the table in a Parquet file has more values than these, undefined ones included."""
+def is_wide(rows: int, columns: int) -> bool:
+    """Return whether a table is not to be held in memory: undefined values take as much as others there."""
+    return rows * columns > WIDE
+
+
+def holds_wide(content: bytes) -> bool:
+    """Return whether the table in a Parquet file is wide; the file itself may be small."""
     try:
         described = pq.read_metadata(pa.BufferReader(content))
     except (pa.ArrowException, OSError):
         return False  # whoever reads it says so
-    return bool(described.num_rows * described.num_columns > numbers)
+    return is_wide(described.num_rows, described.num_columns)
 
 
-_mapped: WeakSet[mmap.mmap] = WeakSet()
+def groups_of(rows: int) -> Iterator[tuple[int, int]]:
+    """Yield where each group of a table's rows starts and ends."""
+    for start in range(0, rows, GROUP):
+        yield start, min(start + GROUP, rows)
+
+
+_maps: WeakSet[mmap.mmap] = WeakSet()
 
 
 def release_mapped() -> None:
@@ -136,30 +151,37 @@ def release_mapped() -> None:
     Systems that cannot be asked to do so take it back by themselves where memory is short.
     """
     if hasattr(mmap, "MADV_DONTNEED"):
-        for mapped in _mapped:
+        for mapped in _maps:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def mapped_table(path: Path) -> pa.Table:
-    """Read a Parquet file into a temporary file that is mapped: the memory holds what is being read of it.
+def mapped(schema: pa.Schema, groups: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Write groups of rows into a temporary file that is mapped: the memory holds what is being read of it.
 
     The temporary file, in the system's folder for such files, has no name, and is gone with the table.
+    """
+    with tempfile.TemporaryFile() as file:
+        with pa.ipc.new_file(file, schema) as writer:
+            for group in groups:
+                writer.write_batch(group)
+        file.flush()
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        _maps.add(mapping)
+        content = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapping))).read_all()
+    return_freed_memory()
+    return content
+
+
+def mapped_table(path: Path) -> pa.Table:
+    """Read a Parquet file as a mapped table.
 
     Raises:
         InputError: it is damaged.
     """
     try:
-        with path.open("rb") as source, tempfile.TemporaryFile() as file:
-            groups = pq.ParquetFile(source)
-            with pa.ipc.new_file(file, groups.schema_arrow) as writer:
-                for batch in groups.iter_batches(batch_size=10_000):
-                    writer.write_batch(batch)
-            file.flush()
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            _mapped.add(mapped)
-            content = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
-        return_freed_memory()
-        return content
+        with path.open("rb") as source:
+            file = pq.ParquetFile(source)
+            return mapped(file.schema_arrow, file.iter_batches(batch_size=GROUP))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from error
 

@@ -30,7 +30,7 @@ from heedmap.experiments.rates import packaged_rates
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.rule import answer, map_numbers, texts_of
 from heedmap.experiments.scales import scale_of
-from heedmap.experiments.text_tables import text_table
+from heedmap.experiments.text_tables import SampledColumn, text_table
 
 CANDIDATES = {
     "leave_one_out": "leave-one-out",
@@ -101,9 +101,7 @@ def best_orders(context: AuditContext) -> pa.Table:
         rng = context.text_generator("alternatives", row)
         scores = towards[row] * np.array(signed[row].as_py())
         orders[row] = {"best": Ranked(orders_of(scores, rng), 0)}
-    gone_best = outcome_column(
-        outcomes(context, orders).get("best", {}), "gone", len(context.split)
-    )
+    gone_best = outcome_column(outcomes(context, orders).get("best", {}), "gone")
     return _table(context, gone_best, {}, {})
 
 
@@ -130,27 +128,23 @@ def _with_candidates(context: AuditContext, best: pa.Table) -> pa.Table:
 
 def _table(
     context: AuditContext,
-    gone_best: pa.Array | pa.ChunkedArray,
+    gone_best: SampledColumn | pa.ChunkedArray,
     outcomes_by_order: Mapping[str, Outcomes],
     maps: Mapping[int, Mapping[str, Scores]],
 ) -> pa.Table:
     """Return the table; what was not asked is null."""
-    total = len(context.split)
     return text_table(
         context,
         {
             "gone_best": gone_best,
             **{
-                f"{quantity}_{name}": outcome_column(
-                    outcomes_by_order.get(name, {}), quantity, total
-                )
+                f"{quantity}_{name}": outcome_column(outcomes_by_order.get(name, {}), quantity)
                 for name in CANDIDATES
                 for quantity in ("highlighted", *WHAT)
             },
             **{
-                name: pa.array(
-                    [maps.get(row, {}).get(name) for row in range(total)],
-                    pa.list_(pa.float64()),
+                name: SampledColumn(
+                    {row: of_text[name] for row, of_text in maps.items()}, pa.list_(pa.float64())
                 )
                 for name in READ_OUTS
             },

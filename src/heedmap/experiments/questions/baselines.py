@@ -5,6 +5,7 @@ weights "agree" with both. So chance is not 0. It is measured: the weights are s
 drawn at random, and every importance is computed again under them.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,7 +33,7 @@ from heedmap.experiments.questions.importance import (
     signed_change_without,
 )
 from heedmap.experiments.registry import Experiment, HeatMap, Row
-from heedmap.experiments.text_tables import text_table
+from heedmap.experiments.text_tables import SampledColumn, text_table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each, logits_without_each_under
@@ -104,10 +105,10 @@ def baselines(context: AuditContext) -> pa.Table:
 
     Random weights and the shuffled model are asked without integrated gradients, which are slow.
     """
-    settings, total = context.settings, len(context.split)
+    settings = context.settings
     sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
     rows_asked = sample[np.sort(context.generator("baselines").permutation(len(sample))[:TEXTS])]
-    columns = _Columns(total)
+    columns = _Columns()
     importance_lists = {name: context.table(name)["importance"] for name in MEASURE_NAMES}
     with portion(0.8):
         for batch in context.batches_of(rows_asked, shares=GRADIENT_SHARE):
@@ -174,7 +175,7 @@ def baselines(context: AuditContext) -> pa.Table:
             texts = [context.texts[row] for row in rows]
             for name, values in importance_of(context.model, settings, batch, trace, texts):
                 columns.put(rows, f"tau_twin_{name}", tau_of_map(trace.heatmap, values, trace.mask))
-    return text_table(context, columns.arrays())
+    return text_table(context, columns.sampled())
 
 
 def _maps_of_other_seeds(
@@ -286,16 +287,16 @@ def importance_of(
 
 
 class _Columns:
-    """Numbers per text by column, NaN where there is none, and lists per token, null where there is none."""
+    """Numbers per text by column, null where there is none or it is NaN, and lists per token."""
 
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.columns: dict[str, np.ndarray] = {}
+    def __init__(self) -> None:
+        self.numbers: dict[str, dict[int, float]] = {}
         self.lists: dict[str, dict[int, list[float]]] = {}
 
     def put(self, rows: Sequence[int], name: str, values: Float[Tensor, " B"]) -> None:
-        column = self.columns.setdefault(name, np.full(self.total, np.nan))
-        column[list(rows)] = values.double().numpy(force=True)
+        column = self.numbers.setdefault(name, {})
+        pairs = zip(rows, values.double().tolist(), strict=True)
+        column.update((row, number) for row, number in pairs if not math.isnan(number))
 
     def put_lists(
         self,
@@ -308,16 +309,11 @@ class _Columns:
         for row, numbers, is_token in zip(rows, values.double().cpu(), mask.cpu(), strict=True):
             column[row] = numbers[is_token].tolist()
 
-    def arrays(self) -> dict[str, pa.Array]:
-        numbers = {
-            name: pa.array(values, pa.float64(), from_pandas=True)
-            for name, values in self.columns.items()
+    def sampled(self) -> dict[str, SampledColumn]:
+        kind = pa.list_(pa.float64())
+        return {name: SampledColumn(by_row) for name, by_row in self.numbers.items()} | {
+            name: SampledColumn(by_row, kind) for name, by_row in self.lists.items()
         }
-        lists = {
-            name: pa.array(map(column.get, range(self.total)), pa.list_(pa.float64()))
-            for name, column in self.lists.items()
-        }
-        return numbers | lists
 
 
 def _padded(lists: Sequence[Sequence[float] | None], trace: Trace) -> Float[Tensor, "B T"]:

@@ -21,7 +21,7 @@ from heedmap.experiments.questions.importance_mass import mass_under_map
 from heedmap.experiments.questions.scan import SCAN_SHARE
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.results import ROUNDED, Results, attained, mean, signed_percent
-from heedmap.experiments.text_tables import null_where_nan, text_table
+from heedmap.experiments.text_tables import SampledColumn, text_table
 from heedmap.models.layered import Layered
 
 OF_ATTENTION = ("head_mixture", "single")
@@ -76,14 +76,15 @@ def better_maps(context: AuditContext) -> pa.Table:
     `heedmap.experiments.questions.head_mixture`).
     """
     sample, half = sampled(context)
-    total, nulls = len(context.split), _nulls(context)
+    nulls = _nulls(context)
     keys = ["trial", *GRADIENTS, *nulls]
     names = ["chooses", "chance", *(f"{quantity}_{key}" for key in keys for quantity in MEASURED)]
-    columns = {name: np.full(total, np.nan) for name in names}
-    columns["chooses"][sample] = half
-    mixes: list[Floats | None] = [None] * total
+    columns: dict[str, dict[int, float]] = {name: {} for name in names}
+    columns["chooses"] = dict(zip(sample.tolist(), half.astype(float).tolist(), strict=True))
+    mixes: dict[int, Floats] = {}
     for row, maps in _maps(context, sample):
-        mixes[row] = maps.get("head_mixture")
+        if "head_mixture" in maps:
+            mixes[row] = maps["head_mixture"]
         target = importance_of(context, row)
         if not np.isfinite(target).all():
             continue
@@ -93,7 +94,13 @@ def better_maps(context: AuditContext) -> pa.Table:
             columns[f"mass_{key}"][row] = mass_under_map(heat, target)
             columns[f"largest_{key}"][row] = mass_under_map(np.sort(heat), np.sort(target))
             columns[f"null_{key}"][row] = nulls[key][row] if key in nulls else chance
-    maps_table = text_table(context, null_where_nan(columns))
+    maps_table = text_table(
+        context,
+        {
+            name: SampledColumn({row: x for row, x in by_row.items() if not math.isnan(x)})
+            for name, by_row in columns.items()
+        },
+    )
     if "head_mixture" in nulls:
         tables = {
             "instances": context.table("instances"),
@@ -102,10 +109,8 @@ def better_maps(context: AuditContext) -> pa.Table:
         }
         results = Results(by_text(tables), context.settings, context.model.classes)
         (mix,) = (candidate for candidate in judge(results) if candidate.key == "head_mixture")
-        mixes_shown = [None] * total if mix.withheld else mixes
-        maps_table = maps_table.append_column(
-            "head_mixture", pa.array(mixes_shown, pa.list_(pa.float64()))
-        )
+        shown = SampledColumn({} if mix.withheld else mixes, pa.list_(pa.float64()))
+        maps_table = maps_table.append_column("head_mixture", shown.of_rows(0, maps_table.num_rows))
     return maps_table
 
 

@@ -31,7 +31,7 @@ from heedmap.experiments.methods.rankings import (
 from heedmap.experiments.methods.readout import linear
 from heedmap.experiments.registry import Experiment, Row
 from heedmap.experiments.results import Results, mean
-from heedmap.experiments.text_tables import column_of, text_table
+from heedmap.experiments.text_tables import SampledColumn, text_table
 from heedmap.importance.deletions import reread_kept
 from heedmap.importance.rationale_agreement import number_of, order_of
 from heedmap.models.trace import Trace
@@ -73,7 +73,7 @@ def eraser(context: AuditContext) -> pa.Table:
 
     A bin's number of tokens is rounded up, so that at least one is taken and, of two or more, one stays.
     """
-    total, settings = len(context.split), context.settings
+    settings = context.settings
     sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
     rows = sample[np.sort(context.generator("eraser").permutation(len(sample))[:TEXTS])]
     lengths = np.array([len(text) for text in context.texts], dtype=np.int64)
@@ -115,10 +115,9 @@ def eraser(context: AuditContext) -> pa.Table:
     return text_table(
         context,
         {
-            **{name: column_of(by_row, total, pa.float64()) for name, by_row in columns.items()},
+            **{name: SampledColumn(by_row) for name, by_row in columns.items()},
             **{
-                name: column_of(by_row, total, pa.list_(pa.float64()))
-                for name, by_row in bins.items()
+                name: SampledColumn(by_row, pa.list_(pa.float64())) for name, by_row in bins.items()
             },
         },
         copied=["predicted"],

@@ -31,7 +31,7 @@ from heedmap.experiments.results import Results, TextNumbers, signed_percent
 from heedmap.experiments.rounding import signed
 from heedmap.experiments.rule import FEWEST, FLAT, Thresholds, kept_alone, share_of_lead, texts_of
 from heedmap.experiments.scales import answer_names
-from heedmap.experiments.text_tables import column_of, text_table
+from heedmap.experiments.text_tables import SampledColumn, text_table
 
 NO_LEAD = "the mean lead over {} is below {:g}, and shares of so little say nothing"
 TEXTS, PER_CLASS = 300, 30  # of the sample in all, or of each predicted class where that is more
@@ -120,19 +120,17 @@ def highlights_of(context: AuditContext, rows: NDArray[np.int64]) -> pa.Table:
     outcomes_by_order = outcomes(context, rankings)
     sizes = {row: ranking["map"].highlighted or 1 for row, ranking in rankings.items()}
     unseen = chance_of_answers(context, sizes, "unseen")
-    total, answers = len(context.split), followed_answers(context)
+    answers = followed_answers(context)
     return text_table(
         context,
         {
             **answers.described,
             "probability": answers.whole,
             "guessing": answers.guessing,
-            "unseen": column_of(unseen, total, pa.float64()),
-            "highlighted": outcome_column(outcomes_by_order.get("map", {}), "highlighted", total),
+            "unseen": SampledColumn(unseen),
+            "highlighted": outcome_column(outcomes_by_order.get("map", {}), "highlighted"),
             **{
-                f"{quantity}_{order}": outcome_column(
-                    outcomes_by_order.get(order, {}), quantity, total
-                )
+                f"{quantity}_{order}": outcome_column(outcomes_by_order.get(order, {}), quantity)
                 for order in ("map", "random")
                 for quantity in WHAT
             },
@@ -141,11 +139,11 @@ def highlights_of(context: AuditContext, rows: NDArray[np.int64]) -> pa.Table:
     )
 
 
-def outcome_column(outcomes_by_row: Outcomes, quantity: str, total: int) -> pa.Array:
+def outcome_column(outcomes_by_row: Outcomes, quantity: str) -> SampledColumn:
     """Return a quantity of the outcomes as a column, null for the texts that were not asked."""
     kind = pa.int64() if quantity == "highlighted" else pa.float64()
     by_row = {row: getattr(outcome, quantity) for row, outcome in outcomes_by_row.items()}
-    return column_of(by_row, total, kind)
+    return SampledColumn(by_row, kind)
 
 
 def _findings(results: Results) -> list[Finding]:

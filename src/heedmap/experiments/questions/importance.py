@@ -19,7 +19,7 @@ from heedmap.experiments.methods.importance_measures import COMPLETENESS_TOLERAN
 from heedmap.experiments.notes import ties
 from heedmap.experiments.registry import Experiment, HeatMap, Row
 from heedmap.experiments.scales import scale_of
-from heedmap.experiments.text_tables import text_table
+from heedmap.experiments.text_tables import SampledColumn, text_table
 from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import PathReading, integrated_gradients
 from heedmap.importance.leave_one_out import logits_without_each
@@ -54,7 +54,7 @@ GRADIENT = Columns(
 def gradient(context: AuditContext) -> pa.Table:
     """Return the gradient's size per token; the settings name its target and path."""
     settings = context.settings
-    importances = _Importances(len(context.split))
+    importances = _Importances()
     for batch in context.batches_of(range(len(context.split)), shares=GRADIENT_SHARE):
         trace = context.model.trace(batch)
         values = gradient_importance(
@@ -65,7 +65,7 @@ def gradient(context: AuditContext) -> pa.Table:
             quantity=settings.gradient_of,
         )
         importances.add(batch, values)
-    return text_table(context, {"importance": importances.array()})
+    return text_table(context, {"importance": importances.column()})
 
 
 LEAVE_ONE_OUT = Columns(
@@ -105,14 +105,14 @@ def leave_one_out_of(context: AuditContext, rows: NDArray[np.int64]) -> pa.Table
 
 
 def _without_each(context: AuditContext, passes: Iterable[tuple[Batch, Trace]]) -> pa.Table:
-    importances, signed = (_Importances(len(context.split)) for _ in range(2))
+    importances, signed = (_Importances() for _ in range(2))
     for batch, trace in passes:
         texts = [context.texts[i] for i in trace.rows.tolist()]
         without = logits_without_each(context.model, batch, texts, context.settings.leave_one_out)
         precision = context.model.precision
         importances.add(batch, change_without(trace.logits, without, precision))
         signed.add(batch, signed_change_without(trace.logits, without, precision))
-    return text_table(context, {"importance": importances.array(), "signed": signed.array()})
+    return text_table(context, {"importance": importances.column(), "signed": signed.column()})
 
 
 def change_without(
@@ -168,7 +168,7 @@ def integrated(context: AuditContext) -> pa.Table:
     """
     total, settings = len(context.split), context.settings
     sample = context.sample("integrated_gradients", settings.integrated_gradients_instances)
-    importances = _Importances(total)
+    importances = _Importances()
     errors = np.full(total, np.nan)
     steps_taken = np.zeros(total, dtype=np.int64)
     tolerance = COMPLETENESS_TOLERANCE
@@ -195,7 +195,7 @@ def integrated(context: AuditContext) -> pa.Table:
     return text_table(
         context,
         {
-            "importance": importances.array(),
+            "importance": importances.column(),
             "completeness_error": pa.array(errors, pa.float64(), mask=missing),
             "steps": pa.array(steps_taken, pa.int64(), mask=missing),
         },
@@ -205,16 +205,16 @@ def integrated(context: AuditContext) -> pa.Table:
 class _Importances:
     """Collect values per token from batches into one list per text; null where there are none."""
 
-    def __init__(self, total: int) -> None:
-        self.lists: list[object] = [None] * total
+    def __init__(self) -> None:
+        self.lists: dict[int, object] = {}
 
     def add(self, batch: Batch, values: Tensor) -> None:
         for row, value, mask in zip(batch.rows.tolist(), values, batch.mask, strict=True):
             self.lists[row] = value[mask].double().numpy(force=True)
 
-    def array(self) -> pa.Array:
+    def column(self) -> SampledColumn:
         """Return the lists as a column."""
-        return pa.array(self.lists, pa.list_(pa.float64()))
+        return SampledColumn(self.lists, pa.list_(pa.float64()))
 
 
 def _gradient_cost(probe: CostProbe) -> float:
