@@ -7,6 +7,7 @@ import copy
 
 import pytest
 import torch
+from torch.overrides import _get_current_function_mode_stack
 from transformers import AlbertConfig, GPTJConfig, GPTJForSequenceClassification
 from transformers import AutoModelForSequenceClassification as Classifier
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -343,11 +344,17 @@ def test_an_error_in_the_middle_of_a_visit_ends_the_visit():
         def weights(self, call, weights):
             raise ZeroDivisionError
 
-    said = say(model, inputs)
+    def count_hooks():
+        return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+
+    said, hooks = say(model, inputs), count_hooks()
     with pytest.raises(ZeroDivisionError), adapter.visiting(Failing()):
         say(model, inputs)
     assert torch.equal(say(model, inputs), said)
-    assert all(not m._forward_hooks and not m._forward_pre_hooks for m in model.modules())
+    assert count_hooks() == hooks
+    adapter.detach()
+    assert count_hooks() == 0
+    assert not _get_current_function_mode_stack()
 
 
 def test_a_model_that_only_reports_can_be_read_and_not_replaced(monkeypatch):

@@ -6,13 +6,14 @@ in the middle of a pass. So the calls of a small pass are counted.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from heedmap.errors import InputError
@@ -20,6 +21,7 @@ from heedmap.huggingface.attention_hook import NAME, Call, Visitor, visiting
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import WeightRecorder
+from heedmap.models.kernels import FastProducts
 
 Kind = Literal["interface", "softmax", "reading"]
 Inputs = Mapping[str, Tensor]
@@ -73,6 +75,7 @@ def attach(model: PreTrainedModel, inputs: Inputs | None = None) -> ModelAdapter
     settings = _Settings.saved_from(model)
     with quiet(), evaluating(model):
         _attached[model] = settings
+        settings.hooks.extend(_multiplying_fast(model))
         try:
             kind = _find_access(model, inputs)
         except BaseException:
@@ -170,12 +173,13 @@ def reported(output: Any) -> list[Float[Tensor, "B H Q N"]]:
 
 @dataclass(frozen=True)
 class _Settings:
-    """The settings of a model's configurations before it was attached.
+    """The settings of a model's configurations before it was attached, and the hooks that it has been given.
 
     Holds the configurations and not the model, which could not be freed otherwise.
     """
 
     settings: list[tuple[PreTrainedConfig, str | None, bool]]
+    hooks: list[RemovableHandle] = field(default_factory=list)
 
     @classmethod
     def saved_from(cls, model: PreTrainedModel) -> "_Settings":
@@ -188,6 +192,8 @@ class _Settings:
         return saved
 
     def restore(self) -> None:
+        for hook in self.hooks:
+            hook.remove()
         # Parents first: setting one sets its parts as well.
         for config, implementation, _ in self.settings:
             config._attn_implementation = implementation
@@ -195,6 +201,23 @@ class _Settings:
             if always:
                 with suppress(ValueError):
                     config.output_attentions = True
+
+
+def _multiplying_fast(model: nn.Module) -> list[RemovableHandle]:
+    """Have every pass of a model multiply by `FastProducts`; removing the hooks ends it."""
+    mode: AbstractContextManager[Any] = FastProducts()
+
+    def enter(*_: Any) -> None:
+        mode.__enter__()
+
+    def leave(*_: Any) -> None:
+        mode.__exit__(None, None, None)
+
+    # The first to be called, so that no other hook's error can keep it from being entered before it is left.
+    return [
+        model.register_forward_pre_hook(enter, prepend=True),
+        model.register_forward_hook(leave, always_call=True),
+    ]
 
 
 _attached: "WeakKeyDictionary[PreTrainedModel, _Settings]" = WeakKeyDictionary()

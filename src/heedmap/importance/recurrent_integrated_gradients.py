@@ -22,6 +22,7 @@ from heedmap.data.batches import Batch
 from heedmap.measures import log_odds
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import GRU, LSTM, reverse_rows
+from heedmap.models.kernels import product, tanh_
 
 STATES = 1 << 22  # numbers of one direction's states that are held at a time
 
@@ -136,17 +137,16 @@ class _LSTMWay(_Way):
             3, length, rows, self.size
         ).unbind()
         state = memory = self.start.new_zeros(rows, self.size)
-        of_state = self.of_state.T.contiguous()
         for t in range(length):
-            gates = self.gates[t].copy_(self.inputs(t, points).flatten(0, 1))
-            gates.addmm_(state, of_state)
-            gates[:, : 2 * self.size].sigmoid_()
-            gates[:, 2 * self.size : 3 * self.size].tanh_()
-            gates[:, 3 * self.size :].sigmoid_()
-            enter, keep, new, leave = gates.chunk(4, dim=-1)
+            inputs = self.inputs(t, points).flatten(0, 1)
+            gates = torch.add(inputs, product(state, self.of_state), out=self.gates[t])
+            # tanh x = 2 σ(2x) − 1: with the new input's gate doubled, one σ serves all four.
+            gates[:, 2 * self.size : 3 * self.size].mul_(2.0)
+            enter, keep, new, leave = gates.sigmoid_().chunk(4, dim=-1)
+            new.mul_(2.0).sub_(1.0)
             memory = torch.mul(keep, memory, out=self.memories[t]).addcmul_(enter, new)
-            torch.tanh(memory, out=self.squashed[t])
-            state = torch.mul(leave, self.squashed[t], out=states[t])
+            squashed = tanh_(self.squashed[t].copy_(memory))
+            state = torch.mul(leave, squashed, out=states[t])
         return states
 
     def gather(self, gradient: Float[Tensor, "L R D"], weights: Float[Tensor, " S"]) -> None:
@@ -167,7 +167,7 @@ class _LSTMWay(_Way):
             else:
                 of_keep.zero_()  # before the first position there is nothing to keep
             of_memory.mul_(keep)
-            torch.mm(of_gates, self.of_state, out=of_state)
+            of_state = product(of_gates, self.of_state.T)
             self.add(t, of_gates, weights)
 
 
@@ -187,14 +187,13 @@ class _GRUWay(_Way):
         self.gates = self.start.new_empty(length, rows, 3 * self.size)
         self.candidates, self.stored = self.start.new_empty(2, length, rows, self.size).unbind()
         state = self.start.new_zeros(rows, self.size)
-        of_state = self.of_state.T.contiguous()
         for t in range(length):
             inputs = self.inputs(t, points).flatten(0, 1)
-            gates = torch.addmm(self.own_bias, state, of_state, out=self.gates[t])
+            gates = self.gates[t].copy_(product(state, self.of_state, self.own_bias))
             self.candidates[t] = gates[:, 2 * self.size :]
             gates[:, : 2 * self.size].add_(inputs[:, : 2 * self.size]).sigmoid_()
             reset, stay, new = gates.chunk(3, dim=-1)
-            new.mul_(reset).add_(inputs[:, 2 * self.size :]).tanh_()
+            tanh_(new.mul_(reset).add_(inputs[:, 2 * self.size :]))
             state = torch.lerp(new, state, stay, out=self.stored[t])
         return self.stored
 
@@ -212,4 +211,4 @@ class _GRUWay(_Way):
             torch.mul(of_new, self.candidates[t], out=of_reset).mul_(reset).mul_(1 - reset)
             self.add(t, of_gates, weights)
             of_new.mul_(reset)  # by U h + c
-            of_state.mul_(stay).addmm_(of_gates, self.of_state)
+            of_state.mul_(stay).add_(product(of_gates, self.of_state.T))

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from heedmap.data.batches import Batch
 from heedmap.models.attention_classifier import AttentionClassifier
 from heedmap.models.encoders import GRU, LSTM, reverse_rows
+from heedmap.models.kernels import product, tanh_
 from heedmap.models.scores import Additive, Dot, Linear, PairAdditive, PairDot, Uniform
 
 # Numbers per block of states: their gates, 1 MB, stay in the processor's cache.
@@ -110,13 +111,13 @@ class _Features:
             score_weight = model.projection.weight.new_zeros(1, 2 * hidden)
         else:
             score_weight = (score.vector if isinstance(score, Dot) else score.hidden).weight
-        self.score_weight = [scale * score_weight[:, half].T.contiguous() for half in halves]
+        self.score_weight = [scale * score_weight[:, half] for half in halves]
 
     def project(self, states: Float[Tensor, "B T D"], way: int) -> Float[Tensor, "B T A"]:
         """Return the score's projection of one half, its bias included."""
         if isinstance(self.score, PairDot):
             return torch.matmul(states, self.query[way].unsqueeze(-1))
-        projected = torch.matmul(states, self.score_weight[way])
+        projected = product(states, self.score_weight[way])
         return projected if self.bias is None else projected + self.bias
 
     def complete(
@@ -125,15 +126,14 @@ class _Features:
         """Return scores of one half, given the other half's projection."""
         if isinstance(self.score, PairDot):
             return ((states * self.query[way]).sum(-1) + opposite[:, 0]) * self.score.scale
-        hidden = states.new_empty(*states.shape[:2], opposite.shape[-1]).copy_(opposite)
-        hidden = hidden.flatten(0, 1).addmm_(states.flatten(0, 1), self.score_weight[way])
+        hidden = product(states, self.score_weight[way]).add_(opposite)
         if isinstance(self.score, Uniform):
             scores = hidden
         elif isinstance(self.score, Dot):
             scores = hidden * self.score.scale
         else:
-            scores = hidden.tanh_() @ self.score.vector.weight.T
-        return scores.view(states.shape[:2])
+            scores = tanh_(hidden) @ self.score.vector.weight.T
+        return scores.squeeze(-1)
 
 
 class _Direction:
@@ -152,8 +152,7 @@ class _Direction:
         self.cell = cell
         self.count, self.tokens, self.decoder = len(inputs), inputs.shape[1] - 2, decoder
         steps = inputs.transpose(0, 1).contiguous()
-        projected = torch.addmm(cell.bias, steps.flatten(0, 1), cell.of_input)
-        self.projected = projected.view(*steps.shape[:2], -1)
+        self.projected = product(steps, cell.of_input, cell.bias)
         self._read_whole(marks)
         # The new states or projections of each step, one row per deletion.
         self.history: list[Float[Tensor, "J B V"]] = []
@@ -164,21 +163,15 @@ class _Direction:
         # Without a mark the first token is read from zeros.
         self.states = self.projected.new_zeros(steps, self.count, cell.hidden)
         self.memories = self.projected.new_zeros(steps, self.count, cell.memory)
-        gates, spare = self._scratch(1)
         state, memory = self.states[:1].clone(), self.memories[:1].clone()
         for step in range(0 if marks else 1, steps):
             current = self.states[step : step + 1]
-            cell.step(state, current, memory, gates, spare, self.projected[step])
+            cell.step(state, current, memory, self.projected[step])
             state, self.memories[step] = current, memory[0]
 
     @property
     def base(self) -> Float[Tensor, "B T D"]:
         return self.states[1:].transpose(0, 1)
-
-    def _scratch(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Allocate gates and one state more for `rows` rows."""
-        gates = self.projected.new_empty(rows, self.count, self.projected.shape[-1])
-        return gates, self.projected.new_empty(rows, self.count, self.cell.hidden)
 
     def scores_without_each(
         self, features: _Features, way: int, opposite: Float[Tensor, "B T A"]
@@ -193,7 +186,6 @@ class _Direction:
         memory = self.memories.new_empty(size, self.count, self.cell.memory)
         scores = opposite.new_zeros(size, size, self.count)
         block = max(1, BLOCK // (hidden * self.count))
-        gates, spare = self._scratch(block)
         previous = buffers.next(0)
         for step in range(1, size):
             # Row step − 1 is new: the text without that token continues from the base's state before it.
@@ -201,11 +193,9 @@ class _Direction:
             current = buffers.next(step)
             for start in range(0, step, block):
                 rows = slice(start, min(start + block, step))
-                columns = slice(0, rows.stop - start)
                 self.cell.step(
-                    previous[rows], current[rows], memory[rows], gates[columns], spare[columns],
-                    self.projected[step + 1],
-                )  # fmt: skip
+                    previous[rows], current[rows], memory[rows], self.projected[step + 1]
+                )
                 scores[step, rows] = features.complete(current[rows], way, opposite[:, step])
             new = current[:step]
             self.history.append(torch.matmul(new, self.decoder) if projects else new)
@@ -256,19 +246,11 @@ class _Cell(ABC):
     scale: float
     hidden: int
     memory: int
-    of_input: Float[Tensor, "E G"]
+    of_input: Float[Tensor, "G E"]
     bias: Float[Tensor, " G"]
 
     @abstractmethod
-    def step(
-        self,
-        previous: Tensor,
-        current: Tensor,
-        memory: Tensor,
-        gates: Tensor,
-        spare: Tensor,
-        projected: Tensor,
-    ) -> None:
+    def step(self, previous: Tensor, current: Tensor, memory: Tensor, projected: Tensor) -> None:
         """Write the states after one input, given its projection; `memory` in place."""
 
 
@@ -279,38 +261,27 @@ def _cells(encoder: LSTM | GRU) -> list[_Cell]:
 
 
 class _LSTMCell(_Cell):
-    """States are stored as 2h; the factor ½ is in the weights that multiply them."""
+    """States are stored as h / 2, memories as 2 c; the factors are in the weights and in the step."""
 
-    scale = 0.5
+    scale = 2.0
 
     def __init__(self, lstm: nn.LSTM) -> None:
         self.hidden = self.memory = lstm.hidden_size
         of_input, of_state, *biases = lstm.all_weights[0]
-        # σ(x) = ½ + ½ tanh(x/2): with i, f and o halved beforehand, one tanh serves all four gates.
-        half = of_input.new_full((4 * self.hidden,), 0.5)
-        half[2 * self.hidden : 3 * self.hidden] = 1.0
-        self.bias = (biases[0] + biases[1]) * half
-        self.of_input = (of_input * half[:, None]).T
-        self.of_state = (self.scale * of_state * half[:, None]).T.contiguous()
+        # tanh x = 2 σ(2x) − 1: with the gate of the new input doubled beforehand, one σ serves all four.
+        doubled = of_input.new_ones(4 * self.hidden)
+        doubled[2 * self.hidden : 3 * self.hidden] = 2.0
+        self.bias = (biases[0] + biases[1]) * doubled
+        self.of_input = of_input * doubled[:, None]
+        self.of_state = self.scale * of_state * doubled[:, None]
 
-    def step(
-        self,
-        previous: Tensor,
-        current: Tensor,
-        memory: Tensor,
-        gates: Tensor,
-        spare: Tensor,
-        projected: Tensor,
-    ) -> None:
+    def step(self, previous: Tensor, current: Tensor, memory: Tensor, projected: Tensor) -> None:
         """Take one step; the gates i, f, g, o are in PyTorch's order."""
-        gates.copy_(projected)
-        gates.flatten(0, 1).addmm_(previous.flatten(0, 1), self.of_state)
-        gates.tanh_()
-        enter, keep, new, leave = gates.chunk(4, dim=-1)
-        # c ← ½ [(1 + keep) c + (1 + enter) new];  2h ← (1 + leave) tanh c
-        torch.lerp(memory.addcmul_(keep, memory), new.addcmul_(enter, new), 0.5, out=memory)
-        torch.tanh(memory, out=spare)
-        torch.addcmul(spare, leave, spare, out=current)
+        gates = product(previous, self.of_state).add_(projected)
+        enter, keep, new, leave = gates.sigmoid_().chunk(4, dim=-1)
+        # 2c ← f 2c + 4 i (σ(2g) − ½);  h / 2 ← o (σ(2c) − ½)
+        memory.mul_(keep).addcmul_(enter, new.sub_(0.5), value=4.0)
+        torch.mul(leave, torch.sigmoid(memory).sub_(0.5), out=current)
 
 
 class _GRUCell(_Cell):
@@ -322,25 +293,16 @@ class _GRUCell(_Cell):
     def __init__(self, gru: nn.GRU) -> None:
         self.hidden = gru.hidden_size
         of_input, of_state, of_inputs, of_states = gru.all_weights[0]
-        self.of_input, self.of_state = of_input.T, of_state.T.contiguous()
+        self.of_input, self.of_state = of_input, of_state
         # U_n h + c_n is multiplied by r, so c_n cannot be added to the projected input.
         self.own = of_states.clone()
         self.own[: 2 * self.hidden] = 0.0
         self.bias = of_inputs + of_states - self.own
 
-    def step(
-        self,
-        previous: Tensor,
-        current: Tensor,
-        memory: Tensor,
-        gates: Tensor,
-        spare: Tensor,
-        projected: Tensor,
-    ) -> None:
+    def step(self, previous: Tensor, current: Tensor, memory: Tensor, projected: Tensor) -> None:
         """Take one step; the gates r, z, n are in PyTorch's order."""
-        gates.copy_(self.own)
-        gates.flatten(0, 1).addmm_(previous.flatten(0, 1), self.of_state)
+        gates = product(previous, self.of_state, self.own)
         sigmoids, new = gates[..., : 2 * self.hidden], gates[..., 2 * self.hidden :]
         reset, stay = sigmoids.add_(projected[..., : 2 * self.hidden]).sigmoid_().chunk(2, dim=-1)
-        new.mul_(reset).add_(projected[..., 2 * self.hidden :]).tanh_()
+        tanh_(new.mul_(reset).add_(projected[..., 2 * self.hidden :]))
         torch.lerp(new, previous, stay, out=current)

@@ -1,0 +1,126 @@
+"""Products and activations against those of PyTorch, and what a model does with them."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.overrides import _get_current_function_mode_stack
+
+from heedmap.huggingface.model_adapter import attach, detach
+from heedmap.huggingface.zoo import architecture
+from heedmap.models import kernels
+from heedmap.models.kernels import FastProducts, product, tanh_
+
+# PyTorch warns of something else wherever oneDNN is switched off.
+pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
+needs_onednn = pytest.mark.skipif(kernels._onednn is None, reason="PyTorch has no oneDNN here")
+SHAPES = [((0, 64), 64), ((1, 8), 3), ((64,), 20000), ((4096, 300), 128), ((3, 0, 20), 16),
+          ((3, 700, 30), 17), ((1, 40_000), 40), ((2, 2, 500, 96), 96)]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tanh_is_that_of_pytorch_to_the_rounding_of_the_type(dtype):
+    values = torch.cat([torch.linspace(-20, 20, 4001), torch.tensor([0.0, 1e-8, 1e4, -1e4])])
+    values = torch.cat([values, torch.tensor([torch.inf, -torch.inf])]).to(dtype)
+    expected = values.double().tanh()
+    assert (tanh_(values).double() - expected).abs().max() <= 2 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize(("shape", "columns"), SHAPES)
+@pytest.mark.parametrize("biased", [True, False])
+def test_a_product_and_its_gradients_are_those_of_a_linear_layer(shape, columns, biased):
+    generator = torch.Generator().manual_seed(0)
+    values, weight, bias, ahead = (
+        torch.randn(size, generator=generator)
+        for size in (shape, (columns, shape[-1]), (columns,), (*shape[:-1], columns))
+    )
+    given = [values, weight, *([bias] if biased else [])]
+    with torch.no_grad():
+        assert_near(product(*given), functional.linear(*given))
+    outcomes = []
+    for multiply in (product, functional.linear):
+        leaves = [x.clone().requires_grad_() for x in given]
+        first = torch.autograd.grad(
+            (multiply(*leaves) * ahead).square().sum(), leaves, create_graph=True
+        )
+        again = torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
+        outcomes.append([*first, *again])
+    for one, other in zip(*outcomes, strict=True):
+        assert_near(one, other)
+
+
+def assert_near(one, other):
+    assert one.shape == other.shape
+    scale = other.abs().max().clamp(min=1.0) if other.numel() else torch.tensor(1.0)
+    torch.testing.assert_close(one / scale, other / scale, atol=3e-6, rtol=0)
+
+
+@needs_onednn
+def test_only_large_products_in_single_precision_go_to_onednn(monkeypatch):
+    seen = []
+
+    def note(*given):
+        seen.append(tuple(given[0].shape))
+        return functional.linear(*given)
+
+    monkeypatch.setattr(kernels, "_by_onednn", note)
+    values, weight = torch.zeros(2048, 64), torch.zeros(64, 64)
+    product(values, weight)
+    assert seen == [(2048, 64)]
+    product(values[:8], weight)
+    product(values, weight[:8])
+    product(values.double(), weight.double())
+    product(values.bfloat16(), weight.bfloat16())
+    product(values.as_subclass(type("Own", (torch.Tensor,), {})), weight)
+    with torch.backends.mkldnn.flags(enabled=False):
+        product(values, weight)
+    assert seen == [(2048, 64)]
+
+
+@needs_onednn
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_an_attached_model_multiplies_by_onednn_and_answers_as_before(name, monkeypatch):
+    row = architecture(name)
+    model = row.build().eval()
+    inputs = {key: value.repeat(2000, 1) for key, value in row.tensors().items()}
+    seen = []
+    by_onednn = kernels._by_onednn
+    monkeypatch.setattr(kernels, "_by_onednn", lambda *given: seen.append(1) or by_onednn(*given))
+    with torch.no_grad():
+        before = model(**inputs).logits
+        assert not seen
+        attach(model, row.tensors())
+        of_copy = copy.deepcopy(model)
+        after = model(**inputs).logits
+        assert len(seen) >= 6, "the layers of each block"
+        assert not _get_current_function_mode_stack()
+        with torch.backends.mkldnn.flags(enabled=False):
+            plain = model(**inputs).logits
+        detach(model)
+        seen.clear()
+        again = model(**inputs).logits
+        assert not seen
+        nn.init.zeros_(next(model.parameters()))
+        copied = of_copy(**inputs).logits
+    torch.testing.assert_close(after, before, atol=1e-5, rtol=0)
+    torch.testing.assert_close(plain, before, atol=1e-5, rtol=0)
+    torch.testing.assert_close(again, before, atol=1e-5, rtol=0)
+    torch.testing.assert_close(copied, before, atol=1e-5, rtol=0)
+
+
+def test_fast_products_leave_other_functions_and_keywords_alone():
+    layer = nn.Linear(64, 64)
+    values = torch.randn(2048, 64)
+    with FastProducts():
+        of_keywords = functional.linear(weight=layer.weight, input=values, bias=layer.bias)
+        added = torch.addmm(layer.bias, values, layer.weight.T)
+        matrix = torch.addmm(values, values, layer.weight.T)
+        halved = torch.addmm(layer.bias, values, layer.weight.T, beta=0.5)
+    for one in (of_keywords, added):
+        torch.testing.assert_close(one, layer(values), atol=1e-5, rtol=0)
+    torch.testing.assert_close(matrix, values + values @ layer.weight.T, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        halved, 0.5 * layer.bias + values @ layer.weight.T, atol=1e-5, rtol=0
+    )
