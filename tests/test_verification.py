@@ -317,7 +317,9 @@ def test_a_classifier_passes(classifier):
     found = verify(*load_classifier(classifier))
     assert found.ok, found.refusal
     assert (found.kind, found.size) == ("interface", size_of(classifier))
-    assert found.value("entered as eager") == found.value("same weights, same answer") == 0
+    # As loaded, the model multiplies by another library (`heedmap.models.kernels`).
+    assert found.value("entered as eager") < 1e-5
+    assert found.value("same weights, same answer") == 0
 
 
 @pytest.mark.slow

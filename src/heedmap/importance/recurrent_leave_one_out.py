@@ -29,8 +29,8 @@ from heedmap.models.encoders import GRU, LSTM, reverse_rows
 from heedmap.models.kernels import product, tanh_
 from heedmap.models.scores import Additive, Dot, Linear, PairAdditive, PairDot, Uniform
 
-# Numbers per block of states: their gates, 1 MB, stay in the processor's cache.
-BLOCK = 1 << 16
+# Numbers per block of states: their gates, 2 MB, stay in the processor's cache.
+BLOCK = 1 << 17
 
 Project = Callable[[Tensor], Tensor]
 
