@@ -51,6 +51,15 @@ def test_help_does_not_wait_for_torch():
         assert heavy not in done.stderr
 
 
+def test_onednn_keeps_little_unless_the_environment_says_otherwise(heedmap, monkeypatch):
+    for given, kept in ((None, "32"), ("7", "7")):
+        monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", given or "")
+        if given is None:
+            monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+        assert heedmap("--help").code == 0
+        assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == kept
+
+
 def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, tmp_path):
     done = heedmap("audit", "--data", csv_file, "--out", tmp_path / "run", *QUICK)
     assert done.code == 0, done.err
