@@ -32,7 +32,7 @@ def test_words_that_share_a_sub_word_become_one_and_are_counted():
     assert [mask.tolist() for mask in merged.rationale] == [[0, 0, 1, 1, 0, 0], [1, 0]]
     assert merged.keys == ["t0", "t1"]
     ((reason, number),) = count.items()
-    assert "in 1 texts" in reason
+    assert "in 1 text (" in reason
     assert number == 3
 
 

@@ -132,7 +132,8 @@ def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
             ]
         )
     texts = split.take(np.flatnonzero(sizes)).whole_texts
-    count = f"words merged with a neighbour that shares a sub-word, in {texts} texts (kept)"
+    where = "1 text" if texts == 1 else f"{texts} texts"
+    count = f"words merged with a neighbour that shares a sub-word, in {where} (kept)"
     merged = replace(split, tokens=tokens, rationale=marks, seconds=seconds, targets=targets)
     return merged, {count: sum(sizes)}
 
