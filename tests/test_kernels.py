@@ -51,6 +51,34 @@ def test_a_product_and_its_gradients_are_those_of_a_linear_layer(shape, columns,
         assert_near(one, other)
 
 
+LAYOUTS = {
+    "as they are made": lambda x: x,
+    "transposed": lambda x: x.T.contiguous().T,
+    "with gaps in both axes": lambda x: x.repeat_interleave(2, 0).repeat_interleave(3, 1)[::2, ::3],
+    "within a larger matrix": lambda x: functional.pad(x, (3, 5, 1, 2))[1:-2, 3:-5],
+    "one row for all": lambda x: x[:1].expand_as(x),
+}
+
+
+@pytest.mark.parametrize("values_lie", LAYOUTS)
+@pytest.mark.parametrize("weights_lie", LAYOUTS)
+def test_a_product_does_not_depend_on_how_numbers_lie_in_memory(values_lie, weights_lie):
+    generator = torch.Generator().manual_seed(1)
+    values, weight = (torch.randn(*size, generator=generator) for size in ((3000, 50), (40, 50)))
+    values, weight = LAYOUTS[values_lie](values), LAYOUTS[weights_lie](weight)
+    for bias in (None, torch.randn(40, generator=generator), torch.randn(80)[::2]):
+        with torch.no_grad():
+            assert_near(product(values, weight, bias), functional.linear(values, weight, bias))
+
+
+def test_what_is_no_number_stays_none_in_a_product():
+    values, weight = torch.randn(3000, 50), torch.randn(40, 50)
+    values[0, 0], values[1, 0] = torch.nan, torch.inf
+    found, expected = product(values, weight), functional.linear(values, weight)
+    assert torch.equal(found.isnan(), expected.isnan())
+    assert torch.equal(found.isinf(), expected.isinf())
+
+
 def assert_near(one, other):
     assert one.shape == other.shape
     scale = other.abs().max().clamp(min=1.0) if other.numel() else torch.tensor(1.0)
