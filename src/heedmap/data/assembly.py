@@ -206,10 +206,12 @@ def _split_of(
 ) -> tuple[Split, int, dict[str, int]]:
     """Return rows as a split, how many of their possible answers are none of the classes, and other counts."""
     strings, lists = (CompactStrings, CompactTokens) if len(rows) >= MANY else (list, list)
-    masks, queries, written, targets, choices, amounts = (
+    masks, queries, targets, choices, amounts = (
         [value for value in column(rows, name) if value is not None]
-        for name in ("rationale", "query", "written", "target", "choices", "amount")
+        for name in ("rationale", "query", "target", "choices", "amount")
     )
+    # Not gathered in a list: strings of Python's own take more than all else that is held of many texts.
+    is_written = all(written is not None for written in column(rows, "written"))
     allowed, unseen_answers = _allowed(rows, number, settings.source)
     split = Split(
         strings(column(rows, "key")),
@@ -218,7 +220,7 @@ def _split_of(
         masks if len(masks) == len(rows) else None,
         queries if len(queries) == len(rows) else None,
         allowed,
-        written=None if len(written) < len(rows) else strings(written),
+        written=strings(column(rows, "written")) if is_written else None,
         vectors=vectors,
         targets=np.array(targets, dtype=np.int64) if len(targets) == len(rows) else None,
         choices=choices if len(choices) == len(rows) else None,
