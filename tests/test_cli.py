@@ -52,12 +52,16 @@ def test_help_does_not_wait_for_torch():
 
 
 def test_onednn_keeps_little_unless_the_environment_says_otherwise(heedmap, monkeypatch):
-    for given, kept in ((None, "32"), ("7", "7")):
-        monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", given or "")
-        if given is None:
-            monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
-        assert heedmap("--help").code == 0
-        assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == kept
+    usual = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32", "LRU_CACHE_CAPACITY": "256"}
+    for name in usual:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    assert heedmap("--help").code == 0
+    assert {name: os.environ[name] for name in usual} == usual
+    for name in usual:
+        monkeypatch.setenv(name, "7")
+    assert heedmap("--help").code == 0
+    assert {os.environ[name] for name in usual} == {"7"}
 
 
 def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, tmp_path):
