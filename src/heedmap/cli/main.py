@@ -121,8 +121,8 @@ def main() -> None:
 
     `heedmap audit --fail-on` exits with 1 after its card.
     """
-    # Else oneDNN, and PyTorch's caller of it, each keep what was made for the last 1024 shapes of input: hundreds
-    # of megabytes where texts have many lengths, and no time is gained.
+    # Else oneDNN, and what calls it in PyTorch, each keep what was made for the last 1024 shapes of input:
+    # hundreds of megabytes where texts have many lengths, and no time is gained.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
     os.environ.setdefault("LRU_CACHE_CAPACITY", "256")
     with lenient(), lines_on_stderr(), warnings.catch_warnings():
