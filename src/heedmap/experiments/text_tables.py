@@ -57,12 +57,12 @@ def text_table(
     names = dict.fromkeys(["row", *copied, *columns])
 
     def rows(start: int, end: int) -> pa.Table:
-        known = of_all.slice(start, end - start)
+        columns_of_all = of_all.slice(start, end - start)
         return table(
             {
                 name: column.of_rows(start, end)
                 if isinstance(column := columns.get(name), SampledColumn)
-                else known[name]
+                else columns_of_all[name]
                 for name in names
             }
         )

@@ -64,8 +64,8 @@ def _by_onednn(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     assert _onednn is not None
     # Of a bias with gaps between its numbers it may read the wrong ones; values and weights may have any.
     bias = None if bias is None else bias.contiguous()
-    result: Tensor = _onednn(values, weight, bias, "none", [], "")
-    return result
+    products: Tensor = _onednn(values, weight, bias, "none", [], "")
+    return products
 
 
 class _Product(torch.autograd.Function):
