@@ -31,6 +31,11 @@ def test_texts_that_were_not_asked_are_null_in_a_column(total, seed):
         assert column.of_rows(start, end).to_pylist() == whole[start:end]
 
 
+def test_a_number_that_is_none_is_null_in_a_column_of_numbers():
+    column = SampledColumn.of_numbers({0: 1.5, 2: float("nan")}).of_rows(0, 4)
+    assert column.to_pylist() == [1.5, None, None, None]
+
+
 def test_a_column_of_no_text_that_was_asked_is_null():
     assert SampledColumn({}, pa.int64()).of_rows(0, 3).to_pylist() == [None] * 3
 

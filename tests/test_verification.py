@@ -313,6 +313,15 @@ def size_of(folder):
     return f"{config['num_hidden_layers']} × {config['num_attention_heads']}"
 
 
+# PyTorch warns of something else wherever oneDNN is switched off.
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")
+def test_a_classifier_answers_exactly_as_loaded_if_both_multiply_alike(classifier):
+    with torch.backends.mkldnn.flags(enabled=False):
+        found = verify(*load_classifier(classifier))
+    assert found.ok, found.refusal
+    assert found.value("entered as eager") == found.value("same weights, same answer") == 0
+
+
 def test_a_classifier_passes(classifier):
     found = verify(*load_classifier(classifier))
     assert found.ok, found.refusal

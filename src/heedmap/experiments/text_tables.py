@@ -1,5 +1,6 @@
 """Write the tables of the questions: a row per audited text, or per text and heat map."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,11 @@ class SampledColumn:
 
     by_row: Mapping[int, object]
     kind: pa.DataType = field(default_factory=pa.float64)
+
+    @classmethod
+    def of_numbers(cls, by_row: Mapping[int, float]) -> "SampledColumn":
+        """Return a column of numbers, of which NaN is null too."""
+        return cls({row: number for row, number in by_row.items() if not math.isnan(number)})
 
     def of_rows(self, start: int, end: int) -> pa.Array:
         """Return the column of the texts from one row up to another one."""

@@ -32,17 +32,17 @@ def tanh_(values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 def product(
-    values: Float[Tensor, "*batch K"],
+    input: Float[Tensor, "*batch K"],
     weight: Float[Tensor, "N K"],
     bias: Float[Tensor, " N"] | None = None,
 ) -> Float[Tensor, "*batch N"]:
-    """Return values @ weightᵀ + bias, differentiable, as `functional.linear` does; by oneDNN where it gains."""
-    if not _gains(values, weight):
-        return functional.linear(values, weight, bias)
+    """Return input @ weightᵀ + bias, differentiable, as `functional.linear` does; by oneDNN where it gains."""
+    if not _gains(input, weight):
+        return functional.linear(input, weight, bias)
     if torch.is_grad_enabled():
         differentiable: Callable[..., Tensor] = _Product.apply
-        return differentiable(values, weight, bias)
-    return _by_onednn(values, weight, bias)
+        return differentiable(input, weight, bias)
+    return _by_onednn(input, weight, bias)
 
 
 def _gains(values: Tensor, weight: Tensor) -> bool:
@@ -101,13 +101,8 @@ class FastProducts(TorchFunctionMode):
     ) -> Any:
         """Call a function of PyTorch's, or `product` in its place."""
         if func is functional.linear:
-            return _linear(*args, **(kwargs or {}))
+            return product(*args, **(kwargs or {}))
         if func is torch.addmm and len(args) == 3 and not kwargs and args[0].ndim == 1:
             bias, values, weight = args  # transformers' Conv1D, whose weight has its inputs first
             return product(values, weight.mT, bias)
         return func(*args, **(kwargs or {}))
-
-
-def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Take the arguments by the names that PyTorch gives them."""
-    return product(input, weight, bias)

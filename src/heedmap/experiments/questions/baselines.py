@@ -5,7 +5,6 @@ weights "agree" with both. So chance is not 0. It is measured: the weights are s
 drawn at random, and every importance is computed again under them.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -295,8 +294,7 @@ class _Columns:
 
     def put(self, rows: Sequence[int], name: str, values: Float[Tensor, " B"]) -> None:
         column = self.numbers.setdefault(name, {})
-        pairs = zip(rows, values.double().tolist(), strict=True)
-        column.update((row, number) for row, number in pairs if not math.isnan(number))
+        column.update(zip(rows, values.double().tolist(), strict=True))
 
     def put_lists(
         self,
@@ -311,7 +309,7 @@ class _Columns:
 
     def sampled(self) -> dict[str, SampledColumn]:
         kind = pa.list_(pa.float64())
-        return {name: SampledColumn(by_row) for name, by_row in self.numbers.items()} | {
+        return {name: SampledColumn.of_numbers(x) for name, x in self.numbers.items()} | {
             name: SampledColumn(by_row, kind) for name, by_row in self.lists.items()
         }
 

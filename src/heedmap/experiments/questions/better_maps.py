@@ -96,10 +96,7 @@ def better_maps(context: AuditContext) -> pa.Table:
             columns[f"null_{key}"][row] = nulls[key][row] if key in nulls else chance
     maps_table = text_table(
         context,
-        {
-            name: SampledColumn({row: x for row, x in by_row.items() if not math.isnan(x)})
-            for name, by_row in columns.items()
-        },
+        {name: SampledColumn.of_numbers(by_row) for name, by_row in columns.items()},
     )
     if "head_mixture" in nulls:
         tables = {
