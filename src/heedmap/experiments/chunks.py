@@ -199,6 +199,13 @@ class _ChunkContext(AuditContext):
         """Return how the outputs of the texts of all chunks are spread."""
         return self._of_all.output_spread
 
+    def _make(self, name: str) -> pa.Table:
+        table = super()._make(name)
+        # Else what each question has freed stays with the process in gaps, which hardly fit what the next one
+        # needs, and adds to its peak.
+        return_freed_memory()
+        return table
+
     def table(self, name: str) -> pa.Table:
         """Return the table of one experiment for these texts."""
         if self.experiments[name].in_chunks:
