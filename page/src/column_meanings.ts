@@ -1,23 +1,7 @@
 // What the columns of the table mean, as a list that opens on a click: a title alone is no help for fingers and keys.
+import type { Column } from "./columns.ts";
 import { chip, element, visible } from "./elements.ts";
 import { reword } from "./nouns.ts";
-import type { Column } from "./selection.ts";
-
-/** Of the columns that every text has; a text's numbers bring their meanings along. */
-export const MEANINGS: Readonly<Record<string, string>> = {
-  name: "The text's id in the data, or its line or row there.",
-  text: "The words, as the model reads them.",
-  predicted: "The class that the model predicts.",
-  label: "The class in the data.",
-  right: "Whether the predicted class is the label.",
-  confidence: "The probability of the predicted class, from 0 to 1.",
-  length: "The number of words (tokens).",
-  level:
-    "Whether the map finds the words that decide this text. One text proves nothing about a map; its level says where to look.",
-};
-
-/** Of a model that gives a number, in place of the class and its probability. */
-export const OF_NUMBERS: Readonly<Record<string, string>> = { output: "The number that the model gives." };
 
 const LEVELS: readonly (readonly [string, string])[] = [
   ["for", "Without the map's first words half of the lead is gone, and with the highlighted words alone half stays."],

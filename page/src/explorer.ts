@@ -1,6 +1,7 @@
 // All texts of the page: filters, the table, and the opened texts; the address holds what is chosen.
 import { Blocks } from "./blocks.ts";
 import { columnMeanings, levelMarks } from "./column_meanings.ts";
+import { columns, type Column } from "./columns.ts";
 import { element, grouped, visible } from "./elements.ts";
 import { Filters } from "./filters.ts";
 import type { LinkedFigures } from "./linked_figures.ts";
@@ -8,7 +9,7 @@ import { reword } from "./nouns.ts";
 import { readBlock, type Index, type TextMap } from "./payload.ts";
 import { layOutForPrint } from "./printing.ts";
 import { readReadOuts } from "./read_outs.ts";
-import { anchors, columns, searchable, select, type Column, type Searched } from "./selection.ts";
+import { anchors, searchable, select, type Searched } from "./selection.ts";
 import { nextSort } from "./sorting.ts";
 import { DEFAULT, fromHash, toHash, unfiltered, type State } from "./state.ts";
 import { TextTable } from "./text_table.ts";

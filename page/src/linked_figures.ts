@@ -1,11 +1,11 @@
 // All figures whose marks are texts, joined with the table: each shows what is chosen, and chooses.
 import type { Links } from "./charts.ts";
+import { textOf } from "./columns.ts";
 import { grouped, visible } from "./elements.ts";
 import { LinkedFigure, type FigureActions } from "./linked_figure.ts";
 import { marksOf, read, rowsIn, written, type Brush, type Mark } from "./marks.ts";
 import { reword } from "./nouns.ts";
 import type { Index } from "./payload.ts";
-import { textOf } from "./selection.ts";
 import { channel, drawings, type Channel, type Layer, type Specification } from "./specification.ts";
 import type { View } from "./vega.ts";
 

@@ -1,8 +1,8 @@
 // The table of all texts. Only the rows in sight are elements; the grid keeps the focus and names its active row.
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
+import type { Column } from "./columns.ts";
 import { chip, element, fixed, visible } from "./elements.ts";
 import { reword } from "./nouns.ts";
-import type { Column } from "./selection.ts";
 
 export interface TableActions {
   sort: (column: string) => void;

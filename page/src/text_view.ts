@@ -1,9 +1,9 @@
 // One text: all its maps as bars under its words, on one axis, with the numbers of the word in focus.
 import { moved } from "./arrow_keys.ts";
+import { rightness } from "./columns.ts";
 import { chip, element, fixed, visible } from "./elements.ts";
 import { reword } from "./nouns.ts";
 import { classOf, type Index, type TextMap } from "./payload.ts";
-import { rightness } from "./selection.ts";
 import { balancedLines, decimalsOf } from "./word_lines.ts";
 
 const AGAINST = "Hatched bars speak against the answer: without the word it is likelier.";

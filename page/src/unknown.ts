@@ -1,7 +1,7 @@
 // What of a reader's choice the page does not know, or no text can have: each a part of one line.
+import type { Column } from "./columns.ts";
 import { reword } from "./nouns.ts";
 import type { Index } from "./payload.ts";
-import type { Column } from "./selection.ts";
 import type { State } from "./state.ts";
 
 const ANSWERS = ["right", "wrong"];

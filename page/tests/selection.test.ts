@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Index } from "../src/payload.ts";
-import { anchors, columns, rightness, searchable, select, sorted } from "../src/selection.ts";
+import { columns, rightness } from "../src/columns.ts";
+import { anchors, searchable, select, sorted } from "../src/selection.ts";
 import { DEFAULT, type State } from "../src/state.ts";
 
 const index: Index = {

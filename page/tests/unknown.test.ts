@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Index } from "../src/payload.ts";
-import { columns } from "../src/selection.ts";
+import { columns } from "../src/columns.ts";
 import { DEFAULT, type State } from "../src/state.ts";
 import { impossible, unknown } from "../src/unknown.ts";
 

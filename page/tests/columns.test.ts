@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { MEANINGS } from "../src/column_meanings.ts";
+import { columns, MEANINGS } from "../src/columns.ts";
 import type { Index } from "../src/payload.ts";
-import { columns } from "../src/selection.ts";
 
 test("every column that a table can have says what it means", () => {
   const index: Index = {
