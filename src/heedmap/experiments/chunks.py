@@ -5,7 +5,6 @@ of the chunks then become one, a group of rows for each. Chunks have a fixed siz
 have the same bytes wherever an audit was stopped.
 """
 
-import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -152,10 +151,7 @@ class ChunkedContext(AuditContext):
         with in_job(f"{chunk} of {len(self.split)}"):
             plan(dict.fromkeys(missing, 1.0))
             tables = {name: context.table(name) for name in missing}
-        # Else the memory grows with the number of chunks: what a chunk leaves is held in circles, which Python
-        # looks for only after many more objects, and then by the C library.
-        del context
-        gc.collect()
+        del context  # with the traces that it holds
         return_freed_memory()
         if self.folder is None:
             self._in_memory[chunk.number] = tables

@@ -3,6 +3,7 @@
 import ctypes
 import sys
 from contextlib import suppress
+from functools import cache
 
 
 def return_freed_memory() -> None:
@@ -13,4 +14,9 @@ def return_freed_memory() -> None:
     """
     if sys.platform == "linux":
         with suppress(AttributeError, OSError):  # musl has no such function
-            ctypes.CDLL(None).malloc_trim(0)
+            _c_library().malloc_trim(0)
+
+
+@cache  # opened again, it leaves classes behind that refer to each other
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
