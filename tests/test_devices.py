@@ -13,7 +13,7 @@ import heedmap as hm
 from heedmap.huggingface.from_memory import copy_device
 from heedmap.huggingface.placement import device_named
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.runs.stored_models import check_on_cpu
+from heedmap.runs.stored_models import check_on_cpu, device_name
 from heedmap.settings.models import TransformerSettings
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
@@ -80,6 +80,49 @@ def test_a_device_that_is_not_there_is_refused_with_what_is(name, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with refused(repr(name), "cpu"):
         device_named(name)
+
+
+@pytest.mark.parametrize("name", ["tpu", "", "CPU", "cuda:x", "cpu:0", "cuda:0 "])
+def test_what_is_no_name_of_a_device_is_told_from_one_that_is_not_here(name):
+    with refused(repr(name), "expected cpu, cuda or cuda:N"):
+        device_named(name)
+
+
+@pytest.mark.parametrize(
+    ("version", "why"), [(None, "a build for the CPU alone"), ("12.8", "PyTorch finds no GPU")]
+)
+def test_it_is_said_whether_the_gpu_or_the_build_of_pytorch_is_missing(version, why, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(torch.version, "cuda", version)
+    monkeypatch.setattr(torch.version, "hip", None)
+    with refused("'cuda'", why):
+        device_named("cuda")
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [(None, None), ("cuda:1", "cuda:1"), (torch.device("cuda", 1), "cuda:1"), (1, "cuda:1")],
+)
+def test_a_device_has_one_name_however_it_is_given(device, name):
+    assert device_name(device) == name
+
+
+def test_every_function_takes_a_device_of_pytorch_and_the_number_of_a_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    loaded, texts = (tiny_model("bert"), tiny_tokenizer("bert")), ["a great film.", "a bad plot."]
+    labels = {"labels": ["class0", "class1"]}
+    run = hm.open_model(loaded, texts, **labels, device=torch.device("cpu"), out=tmp_path / "run")
+    assert run.facts["device"] == "cpu"
+    calls = (
+        lambda **on: hm.open_model(loaded, texts, **labels, **on),
+        lambda **on: hm.open_run(tmp_path / "run", **on),
+        lambda **on: hm.explain(loaded, "a film", **on),
+        lambda **on: hm.check(loaded, **on),
+    )
+    for call in calls:
+        assert call(device=torch.device("cpu"))
+        with refused("'cuda:0'", "cpu"):
+            call(device=0)
 
 
 def test_a_gpu_is_named_with_or_without_its_number(monkeypatch):

@@ -1,5 +1,7 @@
 """Choose the device that a transformer runs on: the one that was asked for, or where its user has put it."""
 
+import re
+
 import torch
 from torch import nn
 from transformers import PreTrainedModel
@@ -12,8 +14,10 @@ def device_named(name: str) -> torch.device:
     """Return the device of a name: cpu, cuda or cuda:N.
 
     Raises:
-        InputError: no such device here; those that are here are named.
+        InputError: no name of a device, or no such device here; those that are here are named.
     """
+    if not re.fullmatch(r"cpu|(cuda|mps)(:\d+)?", name):
+        raise InputError(f"device {name!r}: expected cpu, cuda or cuda:N, such as cuda:1")
     present = devices()
     if name == "mps" or name.startswith("mps:"):
         raise InputError(
@@ -22,8 +26,16 @@ def device_named(name: str) -> torch.device:
         )
     chosen = "cuda:0" if name == "cuda" else name
     if chosen not in present:
-        raise InputError(f"device {name!r}: expected one that is here: {', '.join(present)}")
+        raise InputError(
+            f"device {name!r}: expected one that is here: {', '.join(present)}{_why_no_gpu()}"
+        )
     return torch.device(chosen)
+
+
+def _why_no_gpu() -> str:
+    if torch.version.cuda is None and torch.version.hip is None:
+        return "; the PyTorch that is installed is a build for the CPU alone"
+    return "" if torch.cuda.device_count() else "; PyTorch finds no GPU"
 
 
 def devices() -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
 from heedmap.files.naming import MODEL, name_of
+from heedmap.runs.stored_models import Device, device_name
 from heedmap.terminal.html import html_table
 from heedmap.terminal.output import printable
 
@@ -74,7 +75,7 @@ def _outcome(check: "Check") -> str:
 
 
 def check(
-    model: Union[str, Path, "Loaded"], *, dtype: str = "float32", device: str | None = None
+    model: Union[str, Path, "Loaded"], *, dtype: str = "float32", device: Device | None = None
 ) -> Verification:
     """Verify that a classifier's attention is read and replaced exactly, as `heedmap check` does.
 
@@ -82,7 +83,8 @@ def check(
         model: a Hugging Face classifier: its folder, its name on the Hub, or (model, tokenizer), (model, image
             processor) or a pipeline of text or image classification, which stay as they are.
         dtype: of the weights: float32, float16 or bfloat16.
-        device: cpu, cuda or cuda:N [cpu; that of a model in memory].
+        device: cpu, cuda or cuda:N, as a name, a torch.device or the number N [cpu; that of a model in
+            memory].
 
     Raises:
         InputError: it cannot be loaded. A model that is loaded and fails is a result.
@@ -90,6 +92,7 @@ def check(
     """
     from heedmap.huggingface.from_memory import WHAT, copy_device, loaded_parts, saved
 
+    device = device_name(device)
     if (parts := loaded_parts(model)) is not None:
         place = copy_device(parts[0]) if device is None else device
         with saved(*parts) as folder:

@@ -12,7 +12,7 @@ from heedmap.runs.explained import check_input, explain_input
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.open import open_run
 from heedmap.runs.run import Run
-from heedmap.runs.stored_models import model_in
+from heedmap.runs.stored_models import Device, device_name, model_in
 from heedmap.runs.user_texts import OneText, Texts, is_list_of_pairs
 from heedmap.runs.variant_folder import folder_of
 from heedmap.settings.data import DataSettings
@@ -37,7 +37,7 @@ def explain(  # type: ignore[overload-overlap]
     foil: str | None = None,
     output: str | None = None,
     variant: str | None = None,
-    device: str | None = None,
+    device: Device | None = None,
 ) -> Explanation: ...
 @overload
 def explain(
@@ -46,7 +46,7 @@ def explain(
     *,
     output: str | None = None,
     variant: str | None = None,
-    device: str | None = None,
+    device: Device | None = None,
 ) -> Explanations: ...
 @overload
 def explain(
@@ -58,7 +58,7 @@ def explain(
     foil: str | None = None,
     output: str | None = None,
     variant: str | None = None,
-    device: str | None = None,
+    device: Device | None = None,
 ) -> Explanation | Explanations: ...
 def explain(
     source: Source,
@@ -69,7 +69,7 @@ def explain(
     foil: str | None = None,
     output: str | None = None,
     variant: str | None = None,
-    device: str | None = None,
+    device: Device | None = None,
 ) -> Explanation | Explanations:
     """Explain the answer to a text, or to each of many, and put its heat map on trial.
 
@@ -100,8 +100,8 @@ def explain(
         output: the label to explain, of a model that gives several at once.
         variant: the name of a model that `heedmap.retrain` trained in a run's folder, to be asked instead (see
             `heedmap.open_run`).
-        device: on which a transformer that is opened here runs: cpu, cuda or cuda:N [cpu; that of a model in
-            memory].
+        device: on which a transformer that is opened here runs: cpu, cuda or cuda:N, as a name, a
+            torch.device or the number N [cpu; that of a model in memory].
 
     Raises:
         InputError: a text without a word, a query that is missing or not read, no finished run and no
@@ -109,7 +109,7 @@ def explain(
         TypeError: no run and no model, or a text that is no string and no picture.
     """
     check_input(text, query)  # before anything is opened
-    place, settings, model = _opened(source, variant, device, output)
+    place, settings, model = _opened(source, variant, device_name(device), output)
     if settings.data.source == NO_DATA and (query is not None or is_list_of_pairs(text)):
         settings = given_pairs(settings, model)
     return explain_input(place, settings, model, text, query, (target, foil))

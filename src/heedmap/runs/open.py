@@ -21,11 +21,13 @@ from heedmap.runs.run_paths import Out
 from heedmap.runs.saving import fine_tuned_run, own_run
 from heedmap.runs.stored_arrays import open_arrays
 from heedmap.runs.stored_models import (
+    Device,
     another_model,
     attention_model,
     changed,
     check_on_cpu,
     check_trained,
+    device_name,
     existing_model,
     fine_tuned_model,
 )
@@ -39,20 +41,23 @@ if TYPE_CHECKING:
     from heedmap.huggingface.from_memory import Loaded
 
 
-def open_run(folder: str | Path, *, variant: str | None = None, device: str | None = None) -> Run:
+def open_run(
+    folder: str | Path, *, variant: str | None = None, device: Device | None = None
+) -> Run:
     """Open a finished run from its folder; the corpus is read again from its source.
 
     Args:
         folder: of the run.
         variant: the name of a model that `heedmap.retrain` trained there (`heedmap list FOLDER` shows the
             names), to be opened instead, without a folder.
-        device: on which a transformer runs: cpu, cuda or cuda:N [cpu].
+        device: on which a transformer runs: cpu, cuda or cuda:N, as a name, a torch.device or the number N
+            [cpu].
 
     Raises:
         InputError: no such device, no run there, not fully trained, damaged, or its corpus or its model has
             changed; no such variant, or one that is no run by itself.
     """
-    run_folder = RunFolder(folder)
+    run_folder, device = RunFolder(folder), device_name(device)
     settings = run_folder.settings(moved=True)
     if isinstance(settings.model, ArraysSettings):
         check_on_cpu(device)
@@ -82,7 +87,7 @@ def open_model(
     out: Out | None = None,
     overwrite: bool = False,
     progress: bool = True,
-    device: str | None = None,
+    device: Device | None = None,
     **settings: Any,
 ) -> Run:
     """Open a Hugging Face classifier and the texts to put it on trial with: a run to `heedmap.audit`.
@@ -105,7 +110,8 @@ def open_model(
         out: a run folder to keep the run in.
         overwrite: replace a different run in `out` instead of refusing.
         progress: False to show no progress bar (there is one in a terminal or a notebook, and lines in a log).
-        device: on which the model runs: cpu, cuda or cuda:N [cpu; that of a model in memory].
+        device: on which the model runs: cpu, cuda or cuda:N, as a name, a torch.device or the number N [cpu;
+            that of a model in memory].
 
     Raises:
         InputError: what was expected, what came and what to do.
@@ -138,6 +144,7 @@ def open_model(
     )
     with working("opening the model", progress, share=0.0):
         pairs = data_settings.query is not None
+        device = device_name(device)
         loaded = open_loaded(source, model_options, device, pairs=pairs)
         if loaded is None:
             path_settings = TransformerSettings.of(source=name_of(source, MODEL), **model_options)

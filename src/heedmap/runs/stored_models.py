@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.files.identity import identity, weights_hash
@@ -22,6 +24,8 @@ from heedmap.training.initialisation import build_model
 
 if TYPE_CHECKING:
     from heedmap.huggingface.transformer_classifier import TransformerClassifier
+
+Device = str | int | torch.device
 
 
 def model_in(folder: RunFolder, device: str | None = None) -> tuple[RunSettings, Model]:
@@ -45,6 +49,17 @@ def model_in(folder: RunFolder, device: str | None = None) -> tuple[RunSettings,
         model = existing_model(folder, settings, device)
     folder.check_unchanged(settings)
     return settings, model
+
+
+def device_name(device: Device | None) -> str | None:
+    """Return a device as the command names it; of a GPU, as in transformers, the number will do.
+
+    >>> device_name(0), device_name(torch.device("cpu")), device_name(None)
+    ('cuda:0', 'cpu', None)
+    """
+    if device is None or isinstance(device, str):
+        return device
+    return str(device if isinstance(device, torch.device) else f"cuda:{device}")
 
 
 def check_on_cpu(device: str | None) -> None:
