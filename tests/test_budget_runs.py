@@ -12,6 +12,7 @@ import heedmap as hm
 from heedmap.experiments import intervals, reading
 from heedmap.experiments.drawing import LOOKS, stops
 from heedmap.runs import budget
+from heedmap.terminal.output import Note
 
 FEW = {"permutations": 3, "progress": False}
 BEFORE = 1e-9  # minutes that are over at once
@@ -69,6 +70,14 @@ def test_drawn_texts_are_of_both_classes_and_asked_everything(drawn):
     assert all(len(drawn[name]) == 8 for name in ("highlights", "permutation", "leave_one_out"))
     assert drawn.settings.audit.unasked == ()
     assert "8 of 20 test texts" in (drawn.run.folder / "report.html").read_text()
+
+
+def test_more_texts_than_there_are_is_said_and_the_card_says_all(opened):
+    with pytest.warns(Note, match=f"--drawn {TEXTS + 1}: expected at most {TEXTS},"):
+        audit = hm.audit(opened("all"), drawn=TEXTS + 1, **FEW)
+    assert audit.settings.audit.drawn == TEXTS
+    page = (audit.run.folder / "report.html").read_text()
+    assert f"all {TEXTS} test texts" in page and "asked for" not in page
 
 
 def test_half_of_the_bar_is_for_the_drawn_texts_and_none_is_full_before_the_end(opened):

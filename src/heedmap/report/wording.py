@@ -304,7 +304,8 @@ def audited_text(audit: AuditResult) -> str:
     texts = f"all {audited:,} test texts"
     if audited != total:
         texts = f"{audited:,} of {total:,} test texts, a seeded sample"
-    if (budget := budget_of(audit)) is not None:
+    budget = budget_of(audit)
+    if budget is not None and (audited != total or budget.minutes is not None):
         texts = f"{audited:,} of {total:,} test texts, {budget.drawn_until}"
     if windows := audit.about.get("windows"):
         texts += f", in {windows:,} windows; the numbers of a text are means over its windows"

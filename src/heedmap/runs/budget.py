@@ -21,6 +21,7 @@ from heedmap.runs.audit_folder import ABOUT
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run import Run
 from heedmap.settings.audit import AuditSettings
+from heedmap.terminal.output import remark
 from heedmap.terminal.progress import note, portion
 
 MINUTES = 10.0  # of a transformer's audit of more work
@@ -111,6 +112,11 @@ def drawn_evidence(
 ) -> BudgetContext:
     """Draw texts until the bottom line is certain or the time is over; return what the others are asked of."""
     drawing = texts_to_draw(run.corpus, settings)
+    if settings.drawn is not None and settings.drawn > drawing.whole_texts:
+        remark(
+            f"--drawn {settings.drawn}: expected at most {drawing.whole_texts}, the number of texts that there "
+            "are; all are drawn"
+        )
     total = max(TEXTS, PER_CLASS * len(run.model.classes))
     reader = Reader(run.model, drawing, total, settings, rates, tables)
     with portion(OF_READING):

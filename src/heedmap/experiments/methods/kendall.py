@@ -12,9 +12,7 @@ from torch import Tensor
 
 # Up to this length, and without ties, the p-value is exact; above it, normal. As in scipy's default.
 EXACT_UP_TO = 33
-ELEMENTS = (
-    1 << 19
-)  # pairwise comparisons held at a time: 4 MB, which stay in the cache of the processor
+ELEMENTS = 1 << 19  # pairwise comparisons held at a time: 4 MB, which stay in the cache
 LONG = 4096  # positions from which sorting is faster than comparing all pairs
 
 
