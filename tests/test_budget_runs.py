@@ -1,6 +1,7 @@
 """Audits with a budget from end to end: stopped, repeated, resumed, short of time, compared."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from wording import refused
 
 import heedmap as hm
 from heedmap.experiments import intervals, reading
+from heedmap.experiments.bottom_line import bottom_line
 from heedmap.experiments.drawing import LOOKS, stops
+from heedmap.experiments.rates import packaged_rates
 from heedmap.runs import budget
 from heedmap.terminal.output import Note
 
@@ -77,7 +80,32 @@ def test_more_texts_than_there_are_is_said_and_the_card_says_all(opened):
         audit = hm.audit(opened("all"), drawn=TEXTS + 1, **FEW)
     assert audit.settings.audit.drawn == TEXTS
     page = (audit.run.folder / "report.html").read_text()
-    assert f"all {TEXTS} test texts" in page and "asked for" not in page
+    assert f"all {TEXTS} test texts" in page
+    assert "asked for" not in page
+
+
+@pytest.mark.parametrize(
+    ("minutes", "how"),
+    [
+        (None, "draw them with a larger --drawn"),
+        (0.5, "draw them with --drawn, since --minutes reads"),
+    ],
+)
+def test_where_more_texts_are_advised_it_is_said_how_they_are_drawn(drawn, minutes, how):
+    audit_settings = drawn.settings.audit.model_copy(update={"minutes": minutes})
+    certain = drawn.about["budget"] | {"certain": True, "of": 20, "unasked": {}}
+    skill = [finding for finding in drawn.findings if finding.key != "skill"]  # it is in doubt
+    audit = replace(
+        drawn,
+        about=drawn.about | {"budget": certain},
+        findings=skill,
+        settings=drawn.settings.model_copy(update={"audit": audit_settings}),
+    )
+    said = bottom_line(audit, packaged_rates()).instead
+    assert said.startswith("audit more texts, 30 or more of each predicted class")
+    assert how in said
+    whole = replace(audit, about=audit.about | {"budget": certain | {"of": 8}})
+    assert "--drawn" not in bottom_line(whole, packaged_rates()).instead
 
 
 def test_half_of_the_bar_is_for_the_drawn_texts_and_none_is_full_before_the_end(opened):

@@ -284,15 +284,21 @@ def wait_for(path, process, seconds=120):
 
 
 @SLOW
-def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path, big_csv):
+@pytest.mark.parametrize(
+    ("number", "exit_code", "said"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_signal_keeps_what_is_done_and_the_same_command_goes_on(
+    tmp_path, big_csv, number, exit_code, said
+):
     run = tmp_path / "run"
     arguments = ("train", "--data", big_csv, "--out", run, "--epochs", "12", "--hidden-size", "16")
     process = command(*arguments)
     wait_for(run / "checkpoint.safetensors", process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     code, err = finish(process)
-    assert code == 130, err
-    assert "interrupted; run the same command again to resume" in err
+    assert code == exit_code, err
+    assert f"{said}; run the same command again to resume" in err
     assert "Traceback" not in err
     assert not list(run.glob(".*")), "no half-written file"
     code, err = finish(command(*arguments))

@@ -15,7 +15,7 @@ from tiny_debates import TINY
 from wording import refused, stopped
 
 import heedmap as hm
-from heedmap.errors import InputError
+from heedmap.errors import InputError, KindError
 from heedmap.files.manifest import Manifest
 from heedmap.papers.drozdyuk.paper import reproduce
 from heedmap.runs.retrain import retrain
@@ -46,6 +46,15 @@ class Kept:
 @pytest.fixture
 def kept(tmp_path):
     return Kept(tmp_path / "out")
+
+
+@pytest.mark.parametrize("executor", [1, object(), "dask://localhost:8786"])
+def test_what_takes_no_jobs_is_refused_before_there_is_one(executor, tmp_path):
+    with refused(
+        "executor", "submit(function, *arguments)", type(executor).__name__, kind=KindError
+    ):
+        reproduce(small_corpus(), out=tmp_path / "out", executor=executor, **TINY["drozdyuk"])
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
@@ -136,7 +145,8 @@ def test_an_executor_that_takes_no_jobs_is_one_line(kept):
 def test_functions_with_jobs_take_an_executor():
     for function in (retrain, hm.debate, hm.calibrate, reproduce):
         assert "executor" in inspect.signature(function).parameters
-    assert takes_executor(remote.current_executor)(executor="this") == "this"
+    with ThreadPoolExecutor(1) as pool:
+        assert takes_executor(remote.current_executor)(executor=pool) is pool
     assert remote.current_executor() is None
 
 

@@ -74,13 +74,13 @@ def test_a_command_in_shards_writes_the_bytes_of_one_process(heedmap, toy, tmp_p
     for number in (2, 3):
         assert heedmap(*arguments, out, f"--shard={number}/3").code == 0
     again = heedmap(*arguments, out, "--shard", "3/3")
-    assert "its 1 of 5 jobs are finished. When" in again.out
+    assert "its 1 of 5 jobs is finished. When" in again.out
     merged = heedmap("merge", out)
     assert merged.code == 0, merged.err
     assert "Claim: Squares grow" in merged.out
     assert contents(out) == contents(tmp_path / "one")
     assert {path.name for path in tmp_path.iterdir()} == {"elsewhere", "one", "out"}
-    stopped(heedmap("merge", out), out, "--shard")
+    stopped(heedmap("merge", out), out, "--shard", "merged already")
 
 
 def test_the_command_without_shard_finishes_what_shards_began(heedmap, toy, tmp_path):
@@ -105,6 +105,15 @@ def test_a_shard_needs_a_folder_and_replaces_nothing(heedmap, toy, tmp_path):
     options = ("--out", tmp_path / "out", "--overwrite", "--shard", "1/2")
     stopped(heedmap("reproduce", "toy-paper", *options), "--overwrite")
     assert list(tmp_path.iterdir()) == [tmp_path / "elsewhere"]
+
+
+def test_what_no_shard_has_ended_for_is_refused_with_the_cause(heedmap, tmp_path):
+    out, file = tmp_path / "out", tmp_path / "texts.csv"
+    file.write_text("text,label\n")
+    stopped(heedmap("merge", out), out, "none of this name", "--shard")
+    stopped(heedmap("merge", file), file, "a file", "--shard")
+    jobs_folder(out).mkdir()  # as a shard makes it when it begins
+    stopped(heedmap("merge", out), out, "none has ended yet", jobs_folder(out))
 
 
 def test_a_folder_that_was_moved_or_damaged_is_refused(heedmap, toy, tmp_path):

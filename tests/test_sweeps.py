@@ -1,5 +1,6 @@
 """`heedmap sweep`: a grid or a list of runs, its forecast, its page, and who reads its folder."""
 
+import math
 import shutil
 
 import pytest
@@ -11,6 +12,7 @@ from heedmap.errors import InputError
 from heedmap.papers.kit.render import page
 from heedmap.sweeps.plan import Plan, read_plan
 from heedmap.sweeps.result import make_result
+from heedmap.sweeps.sweep import sweep
 from heedmap.training.shards import jobs_folder
 
 SMALL = """
@@ -57,7 +59,9 @@ def test_a_grid_runs_every_model_of_a_seed_before_the_next_and_then_the_list(tmp
         ('data = ["a"]\nmodels = ["m"]\nviews = ["rows"]', ("view", "rows")),
         ('data = ["a"]\nencoders = ["lstm", "lstm"]', ("a-lstm-additive-softmax-0", "2 times")),
         ('data = ["a/x", "b/x"]\nencoders = ["lstm"]', ("x-lstm-additive-softmax-0", "2 times")),
-        ('data = ["a"]\nencoders = ["lstm"]\nseed = 1', ("sweep.toml", "seed")),
+        ('data = ["a"]\nencoders = ["lstm"]\nseed = 1', ("sweep.toml", "seed", "seeds")),
+        ('data = ["a"]', ("sweep.toml", "no run", "for want of encoders or models")),
+        ('encoders = ["lstm"]', ("sweep.toml", "no run", "for want of data")),
         ('data = ["a"]\nencoders = ["lstm"]\n[train]\nepoch = 1', ("train.epoch", "epochs")),
         ('data = ["a"]\nencoders = ["lstm"]\n[audit]\nseed = 1', ("audit.seed", "instances")),
         ('data = ["a"]\nencoders = ["lstm"]\n[audit]\ninstances = 0', ("instances",)),
@@ -81,9 +85,14 @@ def test_a_plan_that_is_not_there_is_one_line(tmp_path):
         read_plan_of_nothing()
 
 
-def read_plan_of_nothing():
-    from heedmap.sweeps.sweep import sweep
+def test_the_library_takes_the_file_of_a_plan_as_the_command_does(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text('data = ["a"]')
+    with refused(path, "for want of encoders or models"):
+        sweep(path, out=tmp_path / "out")
 
+
+def read_plan_of_nothing():
     sweep(Plan(), out="nowhere")
 
 
@@ -110,12 +119,35 @@ def test_the_page_begins_with_the_answers_and_what_they_rest_on():
     ]
     assert [*made.summary.heads] == ["run", "answer", "skill", "needed"]
     assert [*made.sections[1].heads] == ["run", "answer", "skill", "needed", "tau gradient"]
+    assert made.summary.lines[0][2:] == ["+ 0.900", "~ 1.200"]
+    assert f"“skill”: {measure}. “needed”: {measure}. " in made.summary.note
+    assert measure not in made.sections[1].note
     shown = page(made)
     places = [shown.index(f'id="{name}"') for name in ("answers", "figures", "tables")]
     assert places == sorted(places)
     assert shown.count("All runs") == shown.count("All numbers") == 1
     titles = [layer["encoding"]["x"].get("title") for layer in made.figures[0].spec["layer"]]
     assert all(len(line) <= 40 for title in titles if isinstance(title, list) for line in title)
+
+
+def test_a_number_without_an_interval_is_in_brackets_and_in_no_figure():
+    plan = Plan.model_validate({"data": ["a"], "encoders": ["lstm", "none"]})
+    values = {"needed": (0.0, math.nan), "sufficient": (1.1, 1.0), "fidelity": (math.nan, math.nan)}
+    rows = [
+        {
+            "run": str(run), "data": "a", "model": run.encoder, "seed": 0, "answer": "cannot tell", "key": key,
+            "question": f"{key}?", "measure": key, "value": value,
+            "low": low if run.encoder == "lstm" else value - 0.1, "high": 2.0, "n": 9, "level": "cannot tell",
+        }
+        for run in plan.runs
+        for key, (value, low) in values.items()
+    ]  # fmt: skip
+    made = make_result(plan, rows, [])
+    assert made.summary.lines[0][2:] == ["? (0.000)", "? 1.100", ""]
+    assert made.summary.lines[1][2:] == ["? 0.000", "? 1.100", ""]
+    assert [figure.key for figure in made.figures] == ["needed", "sufficient"]
+    assert "no value: a lstm" in made.figures[0].notes
+    assert "no value: a lstm" not in made.figures[1].notes
 
 
 @pytest.mark.slow

@@ -6,7 +6,9 @@ Slow imports are inside the functions, so that `heedmap --help` answers at once.
 import errno
 import os
 import re
+import signal
 import sys
+import threading
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -47,7 +49,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings=HELP,
 )
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 REMEDY = "what was to be written to files is there; give the command somewhere to print"
 NO_OUTPUT = f"standard output is closed; {REMEDY}"
@@ -117,7 +119,7 @@ app.add_typer(reproduce_app, name="reproduce")
 
 
 def main() -> None:
-    """Run a command; bad input or no place to print is one line and exit code 2, Ctrl-C is 130.
+    """Run a command; bad input or no place to print is one line and exit code 2, Ctrl-C is 130, SIGTERM 143.
 
     `heedmap audit --fail-on` exits with 1 after its card.
     """
@@ -125,6 +127,9 @@ def main() -> None:
     # hundreds of megabytes where texts have many lengths, and no time is gained.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
     os.environ.setdefault("LRU_CACHE_CAPACITY", "256")
+    if threading.current_thread() is threading.main_thread():  # no other may set one
+        # Batch systems send it before they kill. The default ends without a word, and cleans up nothing.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     with lenient(), lines_on_stderr(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: say(f"heedmap: note: {message}", error=True)
         if sys.stdout is None:  # `heedmap list >&-`
@@ -145,6 +150,8 @@ def _run() -> None:
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):  # so end typer and rich at a closed pipe
             _output_lost(NO_OUTPUT)
+        if error.code == TERMINATED:
+            _stop("terminated; run the same command again to resume", TERMINATED)
         raise
     except BrokenPipeError:
         _output_lost(NO_OUTPUT)

@@ -162,7 +162,9 @@ def _parsed(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
     number, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= count:
-        raise InputError(f"--shard: expected I/N, the I-th of N parts, such as 2/4; got {text!r}")
+        raise InputError(
+            f"--shard: expected I/N, the I-th of N parts, with I from 1 to N, such as 2/4; got {text!r}"
+        )
     return number, count
 
 

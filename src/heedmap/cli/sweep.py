@@ -64,6 +64,6 @@ def _say_forecast(plan: "Plan", workers: int | None) -> None:
     for name, seconds in expected.seconds.items():
         say(f"{name}: about {span(seconds)}")
     memory = "" if expected.memory is None else f", and {expected.memory:.1f} GB in each"
-    say(
-        f"{len(expected.seconds)} runs: about {span(expected.total)} in {expected.workers} processes{memory}."
-    )
+    runs = "1 run" if len(expected.seconds) == 1 else f"{len(expected.seconds)} runs"
+    processes = "1 process" if expected.workers == 1 else f"{expected.workers} processes"
+    say(f"{runs}: about {span(expected.total)} in {processes}{memory}.")

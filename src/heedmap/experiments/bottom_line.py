@@ -17,7 +17,7 @@ from heedmap.experiments.pooling import by_text
 from heedmap.experiments.questions.instances import is_doubtful, is_of_one_class, is_unlabelled
 from heedmap.experiments.questions.trainings import told_of_trainings
 from heedmap.experiments.rates import LEAST, OF_NUMBER, PLANTED_ON, Answers, OfKind, Rates
-from heedmap.experiments.reasons import because, by_class, measured, what_to_do
+from heedmap.experiments.reasons import MORE_TEXTS, because, by_class, measured, what_to_do
 from heedmap.experiments.rule import Answer, Thresholds, answer, map_numbers, texts_of
 from heedmap.experiments.scales import answer_names, scale_of
 from heedmap.nouns import BAGS, PICTURES, TEXTS, Nouns
@@ -191,10 +191,13 @@ def _line(audit: AuditResult, tables: Mapping[str, pa.Table], t: Thresholds) -> 
     texts = texts_of(tables, scale.size)
     numbers = map_numbers(texts)
     said = answer(numbers, t)
+    instead = "" if said == "yes" else what_to_do(said, numbers, texts, t, names, scale)
+    if budget is not None and instead.startswith(MORE_TEXTS) and budget.texts < budget.total:
+        instead += f"; {budget.how_to_draw_more}"
     return BottomLine(
         said,
         because(said, numbers, t, names),
-        "" if said == "yes" else what_to_do(said, numbers, texts, t, names, scale),
+        instead,
         tuple(measured(numbers, texts, t, scale).values()),
         by_class(said, numbers, t, names),
     )

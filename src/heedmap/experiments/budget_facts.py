@@ -71,6 +71,13 @@ class BudgetFacts:
         )
 
     @property
+    def how_to_draw_more(self) -> str:
+        """Say how more texts are drawn where the answer is certain, and says that they are too few."""
+        if self.minutes is None:
+            return "draw them with a larger --drawn"
+        return "draw them with --drawn, since --minutes reads no further once the answer is certain"
+
+    @property
     def more_time(self) -> str:
         """Say what more time would buy; empty if nothing."""
         parts = []

@@ -37,6 +37,7 @@ GLOSSES = {
 LISTED = 6  # classes that are named
 FEW_CHANGES = 0.05  # of the answers, below which other weights seem to change nothing
 MORE = 30  # texts of each class, from which on a class can be judged well
+MORE_TEXTS = "audit more texts"  # so begins the advice where there are fewer
 NOT_JUDGED = ("few", "flat")  # of such a class nothing is known
 
 NO_WORDS = "no small set of words makes the answer"
@@ -179,7 +180,7 @@ def what_to_do(
         fewest = min((x.n for x in unsure or numbers.classes), default=0)
         if fewest < MORE:
             group = "predicted class" if scale.unit is None else "side of the mean of all outputs"
-            return f"audit more texts, {MORE} or more of each {group} (the smallest has {fewest})"
+            return f"{MORE_TEXTS}, {MORE} or more of each {group} (the smallest has {fewest})"
     if set(judged) == {"flat"}:
         return "first make a model that is surer of its answers"
     if said == "in part" or (said == "cannot tell" and "right" in judged):

@@ -59,7 +59,12 @@ class Settings(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            name = ".".join(str(part) for part in error.errors()[0]["loc"]) or cls.__name__
+            problem = error.errors()[0]
+            name = ".".join(str(part) for part in problem["loc"]) or cls.__name__
+            if problem["type"] == "extra_forbidden" and name in values:
+                raise InputError(
+                    f"{name}: expected one of {', '.join(cls.model_fields)}"
+                ) from error
             said, value = expected(error)
             raise InputError(f"{name} = {value!r}: {said}") from error
 

@@ -133,7 +133,10 @@ def check(plan: Plan) -> None:
         InputError: as `read_plan`.
     """
     if not plan.runs:
-        raise InputError("expected data and encoders or models, or a list of [[run]]; got no run")
+        missing = "encoders or models" if plan.data else "data"
+        raise InputError(
+            f"expected data and encoders or models, or a list of [[run]]; got no run, for want of {missing}"
+        )
     for run in plan.runs:
         if run.model is None:
             ModelSettings.of(encoder=run.encoder, score=run.score, normaliser=run.normaliser)

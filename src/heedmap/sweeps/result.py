@@ -1,12 +1,12 @@
 """The one page of a sweep: the answer about each run, its numbers, and a figure per question."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from heedmap.experiments.levels import UNJUDGED
+from heedmap.experiments.levels import LEVEL_WORDS, SIGNS, UNJUDGED
 from heedmap.papers.kit.result import Result, Table
 from heedmap.report.grid_figures import bars
 from heedmap.report.wording import plural
@@ -59,7 +59,9 @@ def make_result(plan: Plan, rows: list[Row], notes: list[str]) -> Result:
     topics = {key: str(frame[frame["key"] == key]["measure"].iloc[0]) for key in keys}
     by_run = {str(run): frame[frame["run"] == str(run)] for run in plan.runs}
     judged = set(frame[frame["level"] != UNJUDGED]["key"])
-    summary = _table("All runs", by_run, [key for key in keys if key in judged])
+    decisive = [key for key in keys if key in judged]
+    measures = "".join(f"“{_heading(key)}”: {topics[key]}. " for key in decisive)
+    summary = _table("All runs", by_run, decisive, measures)
     answers = frame.drop_duplicates("run")["answer"].value_counts()
     counted = ", ".join(
         f"“{answer}” for {plural(count, 'run')}" for answer, count in sorted(answers.items())
@@ -71,7 +73,7 @@ def make_result(plan: Plan, rows: list[Row], notes: list[str]) -> Result:
                     "dataset": row["data"],
                     "series": row["model"],
                     "seed": row["seed"],
-                    "value": row["value"],
+                    "value": row["value"] if math.isfinite(row["low"]) else math.nan,
                 }
                 for row in rows
                 if row["key"] == key
@@ -81,7 +83,7 @@ def make_result(plan: Plan, rows: list[Row], notes: list[str]) -> Result:
             measure=topics[key],
         )
         for key in keys
-        if frame[frame["key"] == key]["value"].notna().any()
+        if frame[frame["key"] == key]["low"].notna().any()
     ]
     return Result(
         title=f"A sweep of {len(plan.runs)} runs",
@@ -97,21 +99,34 @@ def make_result(plan: Plan, rows: list[Row], notes: list[str]) -> Result:
     )
 
 
-def _table(title: str, by_run: dict[str, pd.DataFrame], keys: Sequence[str]) -> Table:
+def _table(
+    title: str, by_run: Mapping[str, pd.DataFrame], keys: Sequence[str], measures: str = ""
+) -> Table:
     """Return a line per run with its answer, and its number of each question of these keys."""
+    signs = ", ".join(f"{sign} {LEVEL_WORDS[level]}" for level, sign in SIGNS.items())
     return Table(
         title,
-        ["run", "answer", *(key.replace("_", " ") for key in keys)],
+        ["run", "answer", *map(_heading, keys)],
         [
             [name, str(numbers["answer"].iloc[0]), *(_number(numbers, key) for key in keys)]
             for name, numbers in by_run.items()
         ],
-        note="Each number is a mean over texts; the run's report says how sure it is.",
+        note=f"{measures}Each number is a mean over texts. The sign before it says what it means for the map: "
+        f"{signs}. One in brackets has no interval and is in no figure: the report of the run says why.",
         labels=2,
         links={name: f"{name}/report.html" for name in by_run},
     )
 
 
+def _heading(key: str) -> str:
+    return key.replace("_", " ")
+
+
 def _number(numbers: pd.DataFrame, key: str) -> str:
-    values = numbers[numbers["key"] == key]["value"]
-    return "" if values.empty or math.isnan(values.iloc[0]) else f"{values.iloc[0]:.3f}"
+    """Return a run's number of a question, with the sign of its level; in brackets without an interval."""
+    asked = numbers[numbers["key"] == key]
+    if asked.empty or math.isnan(asked["value"].iloc[0]):
+        return ""
+    value, low, level = (asked[name].iloc[0] for name in ("value", "low", "level"))
+    text = f"{value:.3f}" if math.isfinite(low) else f"({value:.3f})"
+    return f"{SIGNS[level]} {text}"

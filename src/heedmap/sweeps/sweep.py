@@ -26,7 +26,7 @@ from heedmap.runs.open import open_model
 from heedmap.runs.run_paths import Out
 from heedmap.runs.train import train
 from heedmap.settings.base import Settings
-from heedmap.sweeps.plan import Plan, SweepRun, check, raw_options
+from heedmap.sweeps.plan import Plan, SweepRun, check, raw_options, read_plan
 from heedmap.sweeps.result import Row, make_result, rows_of
 from heedmap.terminal.progress import portion, working
 from heedmap.training.jobs import run_jobs
@@ -52,7 +52,7 @@ class Sweep:
 
 @takes_executor
 def sweep(
-    plan: Plan,
+    plan: Plan | str | Path,
     *,
     out: Out,
     overwrite: bool = False,
@@ -62,17 +62,19 @@ def sweep(
     """Train and audit every run of a plan, and write one page. Resumes a stopped call.
 
     Args:
-        plan: from `read_plan`, or made of its fields.
+        plan: the sweep's TOML file, or a plan that `read_plan` returns or that is made of its fields.
         out: the folder for everything.
         overwrite: replace a sweep with other settings.
         workers: how many processes; one per core by default. The numbers do not depend on it.
         progress: False to show no progress bar.
 
     Raises:
-        InputError: a choice that there is not, texts that cannot be read, another sweep in `out`, or another
-            process that writes there.
+        InputError: no such file, a choice that there is not, texts that cannot be read, another sweep in `out`,
+            or another process that writes there.
     """
     processes(workers)
+    if not isinstance(plan, Plan):
+        plan = read_plan(Path(plan))
     check(plan)
     with working("sweep", progress):
         corpora = texts_of(plan)

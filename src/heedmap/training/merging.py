@@ -46,11 +46,22 @@ def kept_command(folder: Path) -> ShardCommand:
         return ShardCommand(arguments, str(content["directory"]), str(content["folder"]))
     except FileNotFoundError:
         raise InputError(
-            f"{folder}: expected a folder that shards have worked for, found none of their files ({path}); run "
-            "a command with --shard 1/N to N/N first, or it is merged already"
+            f"{folder}: expected a folder that shards have worked for, {_without_command(folder)}"
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: damaged; run a shard again, which writes it") from error
+
+
+def _without_command(folder: Path) -> str:
+    """Say what a folder is of which no shard has ended."""
+    jobs, remedy = jobs_folder(folder), "run a command with --shard 1/N to N/N first"
+    if jobs.is_dir():
+        return f"found that none has ended yet ({jobs}); wait for them, or run those again that were stopped"
+    if not folder.exists():
+        return f"found none of this name; {remedy}"
+    if not folder.is_dir():
+        return f"got a file; {remedy}"
+    return f"found none of their files ({jobs}); {remedy}, or it is merged already"
 
 
 @contextmanager

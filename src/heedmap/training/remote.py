@@ -24,7 +24,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from heedmap.errors import InputError
+from heedmap.errors import InputError, KindError
 from heedmap.files.manifest import MANIFEST, Manifest
 from heedmap.files.storage import remove, write_atomically
 from heedmap.terminal.displays import Display
@@ -84,6 +84,11 @@ def takes_executor(function: F) -> F:
     def run(*arguments: Any, executor: Executor | None = None, **options: Any) -> Any:
         if executor is None:
             return function(*arguments, **options)
+        if not callable(getattr(executor, "submit", None)):
+            raise KindError(
+                "executor: expected an object with submit(function, *arguments), such as Dask's Client or a "
+                f"ProcessPoolExecutor; got {type(executor).__name__}"
+            )
         with on_executor(executor):
             return function(*arguments, **options)
 

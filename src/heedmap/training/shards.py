@@ -145,15 +145,20 @@ def end_part(
         ShardEnd: some are not, or there are no next ones.
     """
     unfinished = sum(not is_finished(job) for job in jobs)
-    text = f"its {len(shard.part(jobs))} of {len(jobs)} jobs are finished"
+    own = len(shard.part(jobs))
+    text = f"its {own} of {len(jobs)} jobs {_verb(own)} finished"
     if unfinished:
-        text += f", {unfinished} of other shards are not"
+        text += f", {unfinished} of other shards {_verb(unfinished)} not"
     if more and unfinished:
         text += "; when they are, give the command of each shard again: further jobs need them"
     shard.ends.append(text)
     if unfinished or not more:
         end_shard()
     shard.lock()
+
+
+def _verb(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 @contextmanager
