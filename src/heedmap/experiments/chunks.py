@@ -77,10 +77,18 @@ class ChunkedContext(AuditContext):
         self.chunks = chunks_of(self.split)
         self._in_memory: dict[int, dict[str, pa.Table]] = {}
 
+    def table(self, name: str) -> pa.Table:
+        """Return the table of one experiment; what was read of other tables leaves the memory first.
+
+        A question of all texts asks for several tables, and has read of each what it needs when it asks for the
+        next one.
+        """
+        release_mapped()
+        return_freed_memory()
+        return super().table(name)
+
     def _make(self, name: str) -> pa.Table:
         if not self.experiments[name].in_chunks:
-            release_mapped()
-            return_freed_memory()
             table = super()._make(name)
             # Read again, a table of as many texts may stay on the disk.
             read = None if self.folder is None else self.folder.table(name)
