@@ -43,14 +43,14 @@ def sweep_command(
     from heedmap.sweeps.plan import read_plan
     from heedmap.terminal.output import show
 
-    read = read_plan(plan)
+    runs = read_plan(plan)
     if dry_run:
-        _say_forecast(read, workers)
+        _say_forecast(runs, workers)
         return
     from heedmap.sweeps.sweep import sweep
 
     finished = sweep(
-        read, out=out or Path("runs") / plan.stem, overwrite=overwrite, workers=workers
+        runs, out=out or Path("runs") / plan.stem, overwrite=overwrite, workers=workers
     )
     show(*terminal(finished.result), width=160)
     say(f"Result: {finished.folder / 'result.html'} (also .md, .csv, .tex)")

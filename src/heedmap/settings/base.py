@@ -65,8 +65,8 @@ class Settings(BaseModel):
                 raise InputError(
                     f"{name}: expected one of {', '.join(cls.model_fields)}"
                 ) from error
-            said, value = expected(error)
-            raise InputError(f"{name} = {value!r}: {said}") from error
+            clause, value = expected(error)
+            raise InputError(f"{name} = {value!r}: {clause}") from error
 
     def flat(self) -> dict[str, Any]:
         """Return all settings by name, those of a part as `part.name`, as values of JSON."""

@@ -145,8 +145,8 @@ def end_part(
         ShardEnd: some are not, or there are no next ones.
     """
     unfinished = sum(not is_finished(job) for job in jobs)
-    own = len(shard.part(jobs))
-    text = f"its {own} of {len(jobs)} jobs {_verb(own)} finished"
+    part_size = len(shard.part(jobs))
+    text = f"its {part_size} of {len(jobs)} jobs {_verb(part_size)} finished"
     if unfinished:
         text += f", {unfinished} of other shards {_verb(unfinished)} not"
     if more and unfinished:
