@@ -62,8 +62,9 @@ class Settings(BaseModel):
             problem = error.errors()[0]
             name = ".".join(str(part) for part in problem["loc"]) or cls.__name__
             if problem["type"] == "extra_forbidden" and name in values:
+                names = ", ".join(cls.model_fields)
                 raise InputError(
-                    f"{name}: expected one of {', '.join(cls.model_fields)}"
+                    f"{name} = {values[name]!r}: expected a name of {names}"
                 ) from error
             clause, value = expected(error)
             raise InputError(f"{name} = {value!r}: {clause}") from error
