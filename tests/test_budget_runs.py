@@ -94,11 +94,12 @@ def test_more_texts_than_there_are_is_said_and_the_card_says_all(opened):
 def test_where_more_texts_are_advised_it_is_said_how_they_are_drawn(drawn, minutes, how):
     audit_settings = drawn.settings.audit.model_copy(update={"minutes": minutes})
     certain = drawn.about["budget"] | {"certain": True, "of": 20, "unasked": {}}
-    skill = [finding for finding in drawn.findings if finding.key != "skill"]  # it is in doubt
+    # Without the skill, which is in doubt and would be the answer.
+    findings = [finding for finding in drawn.findings if finding.key != "skill"]
     audit = replace(
         drawn,
         about=drawn.about | {"budget": certain},
-        findings=skill,
+        findings=findings,
         settings=drawn.settings.model_copy(update={"audit": audit_settings}),
     )
     said = bottom_line(audit, packaged_rates()).instead

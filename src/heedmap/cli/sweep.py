@@ -58,12 +58,13 @@ def sweep_command(
 
 def _say_forecast(plan: "Plan", workers: int | None) -> None:
     with working("measuring"):
+        from heedmap.report.wording import plural
         from heedmap.sweeps.forecast import forecast
 
         expected = forecast(plan, workers)
     for name, seconds in expected.seconds.items():
         say(f"{name}: about {span(seconds)}")
     memory = "" if expected.memory is None else f", and {expected.memory:.1f} GB in each"
-    runs = "1 run" if len(expected.seconds) == 1 else f"{len(expected.seconds)} runs"
+    runs = plural(len(expected.seconds), "run")
     processes = "1 process" if expected.workers == 1 else f"{expected.workers} processes"
     say(f"{runs}: about {span(expected.total)} in {processes}{memory}.")

@@ -72,7 +72,7 @@ class BudgetFacts:
 
     @property
     def how_to_draw_more(self) -> str:
-        """Say how more texts are drawn where the answer is certain, and says that they are too few."""
+        """Say how more texts are drawn where the answer is certain, and the advice is to audit more."""
         if self.minutes is None:
             return "draw them with a larger --drawn"
         return "draw them with --drawn, since --minutes reads no further once the answer is certain"

@@ -143,8 +143,7 @@ def open_model(
         **{"max_tokens": UNLIMITED_WORDS, **query, **text_options},
     )
     with working("opening the model", progress, share=0.0):
-        pairs = data_settings.query is not None
-        device = device_name(device)
+        device, pairs = device_name(device), data_settings.query is not None
         loaded = open_loaded(source, model_options, device, pairs=pairs)
         if loaded is None:
             path_settings = TransformerSettings.of(source=name_of(source, MODEL), **model_options)

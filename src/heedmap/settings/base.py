@@ -64,7 +64,7 @@ class Settings(BaseModel):
             if problem["type"] == "extra_forbidden" and name in values:
                 names = ", ".join(cls.model_fields)
                 raise InputError(
-                    f"{name} = {values[name]!r}: expected a name of {names}"
+                    f"{name} = {values[name]!r}: expected one of the names {names}"
                 ) from error
             clause, value = expected(error)
             raise InputError(f"{name} = {value!r}: {clause}") from error

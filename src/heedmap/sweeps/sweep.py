@@ -73,9 +73,10 @@ def sweep(
             or another process that writes there.
     """
     processes(workers)
-    if not isinstance(plan, Plan):
+    if isinstance(plan, Plan):
+        check(plan)
+    else:
         plan = read_plan(Path(plan))
-    check(plan)
     with working("sweep", progress):
         corpora = texts_of(plan)
         settings = SweepSettings(

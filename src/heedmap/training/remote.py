@@ -69,7 +69,16 @@ def current_executor() -> Executor | None:
 
 @contextmanager
 def on_executor(executor: Executor | None) -> Iterator[None]:
-    """Run the jobs in the block on an executor; None for processes of this machine."""
+    """Run the jobs in the block on an executor; None for processes of this machine.
+
+    Raises:
+        KindError: it is no executor.
+    """
+    if executor is not None and not isinstance(executor, Executor):
+        raise KindError(
+            "executor: expected an object with submit(function, *arguments), such as Dask's Client or a "
+            f"ProcessPoolExecutor; got {type(executor).__name__}"
+        )
     token = _executor.set(executor)
     try:
         yield
@@ -84,11 +93,6 @@ def takes_executor(function: F) -> F:
     def run(*arguments: Any, executor: Executor | None = None, **options: Any) -> Any:
         if executor is None:
             return function(*arguments, **options)
-        if not callable(getattr(executor, "submit", None)):
-            raise KindError(
-                "executor: expected an object with submit(function, *arguments), such as Dask's Client or a "
-                f"ProcessPoolExecutor; got {type(executor).__name__}"
-            )
         with on_executor(executor):
             return function(*arguments, **options)
 
