@@ -1,15 +1,20 @@
 """Hidden token attribution against whole Jacobians, and where its answer is known."""
 
+import copy
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from tiny_transformers import TEXTS, tiny_classifier
+import transformers as hf
+from tiny_transformers import TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 from heedmap.errors import InputError
 from heedmap.huggingface.hidden_states import hidden_states, states_from
+from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.importance.hidden_tokens import contributions, random_directions
+from heedmap.models import kernels
+from heedmap.settings.models import TransformerSettings
 
 
 def jacobian_shares(states, embedded):
@@ -109,3 +114,47 @@ def test_what_cannot_be_read_is_refused():
     batch = bloom.batch(TEXTS[:1], [0])
     with pytest.raises(InputError, match=r"derivatives can be taken forward.*another model"):
         contributions(partial(states_from, bloom, batch), bloom.embed(batch)[0], all_directions(16))
+
+
+def shares_by_differences(loaded, ids, directions, step=1e-4):
+    """The definition, by central differences of the model as transformers has it, in double precision."""
+    embedded = loaded.get_input_embeddings()(ids).detach()
+    size = ids.shape[1]
+    shares = []
+    for j in range(size):
+        moves = torch.zeros(len(directions), size, embedded.shape[-1], dtype=torch.float64)
+        moves[:, j] = step * directions.double()
+        ahead, behind = (
+            torch.stack(loaded(inputs_embeds=embedded + x, output_hidden_states=True).hidden_states)
+            for x in (moves, -moves)
+        )
+        shares.append(((ahead - behind) / (2 * step)).square().sum((1, 3)).sqrt())
+    norms = torch.stack(shares, -1).detach()
+    return norms / norms.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize("threshold", [0, kernels.LEAST])
+def test_contributions_at_the_size_of_minilm_are_those_of_the_model_as_loaded(
+    threshold, monkeypatch
+):
+    monkeypatch.setattr(kernels, "LEAST", threshold)
+    small = tiny_model("bert").config.to_dict()
+    size = {"hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 1536}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        loaded = hf.BertForSequenceClassification(
+            hf.BertConfig.from_dict({**small, **size, "initializer_range": 0.1})
+        ).eval()
+    model = TransformerClassifier(
+        copy.deepcopy(loaded),
+        tiny_tokenizer("bert"),
+        TransformerSettings(source="bert"),
+        ["a", "b"],
+    )
+    batch = model.batch([TEXTS[0]], [0])
+    directions = random_directions(384, 2, np.random.default_rng(1))
+    read = partial(states_from, model, batch)
+    shares = contributions(read, model.embed(batch)[0], directions)
+    expected = shares_by_differences(loaded.double(), batch.ids, directions)
+    torch.testing.assert_close(shares, expected, atol=1e-5, rtol=1e-4)
+    assert float(shares[-1].diagonal().max()) < 0.9, "each token has mixed with others"

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 from torch.nn import functional
 from torch.overrides import _get_current_function_mode_stack
 
@@ -49,6 +50,43 @@ def test_a_product_and_its_gradients_are_those_of_a_linear_layer(shape, columns,
         outcomes.append([*first, *again])
     for one, other in zip(*outcomes, strict=True):
         assert_near(one, other)
+
+
+def dual_tangent(function, values):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(function(forward_ad.make_dual(values, values.cos()))).tangent
+
+
+TRANSFORMS = {
+    "jvp": lambda f, x: torch.func.jvp(f, (x,), (x.cos(),))[1],
+    "jvp of a jvp": lambda f, x: torch.func.jvp(
+        lambda y: torch.func.jvp(f, (y,), (y.cos(),))[1], (x,), (x.sin(),)
+    )[1],
+    "a dual level": dual_tangent,
+    "vmap": lambda f, x: torch.func.vmap(f)(x.unflatten(0, (3, -1))),
+    "grad": lambda f, x: torch.func.grad(lambda y: f(y).square().sum())(x),
+    "forward over reverse": lambda f, x: torch.func.jvp(
+        torch.func.grad(lambda y: f(y).square().sum()), (x,), (x.cos(),)
+    )[1],
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("biased", [True, False])
+def test_a_product_passes_every_derivative_and_transform_on(transform, recorded, biased):
+    generator = torch.Generator().manual_seed(2)
+    values, weight, bias = (
+        torch.randn(*size, generator=generator) for size in ((1200, 40), (40, 40), (40,))
+    )
+    bias = bias if biased else None
+    assert values.numel() * len(weight) >= kernels.LEAST
+    with torch.set_grad_enabled(recorded):
+        found, expected = (
+            TRANSFORMS[transform](lambda x, by=by: by(x, weight, bias).sin(), values)
+            for by in (product, functional.linear)
+        )
+    assert_near(found, expected)
 
 
 LAYOUTS = {

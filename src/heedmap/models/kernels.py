@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -48,6 +49,7 @@ def product(
 def _gains(values: Tensor, weight: Tensor) -> bool:
     return bool(
         _onednn is not None
+        and not _is_transformed()
         # A type of its own, such as of quantised weights, multiplies in its own way.
         and {type(values), type(weight)} <= {Tensor, nn.Parameter}
         and values.dtype == weight.dtype == torch.float32
@@ -58,6 +60,14 @@ def _gains(values: Tensor, weight: Tensor) -> bool:
         and values.numel() * len(weight) >= LEAST
         and torch.backends.mkldnn.enabled
     )
+
+
+def _is_transformed() -> bool:
+    """Return whether a forward-mode derivative or a transform of `torch.func` may be under way.
+
+    oneDNN's operator has no rule for either: it would drop a tangent without an error.
+    """
+    return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
 
 def _by_onednn(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
