@@ -16,9 +16,22 @@ from heedmap.models.kernels import FastProducts, product, tanh_
 
 # PyTorch warns of something else wherever oneDNN is switched off.
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
-needs_onednn = pytest.mark.skipif(kernels._onednn is None, reason="PyTorch has no oneDNN here")
+ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+needs_onednn = pytest.mark.skipif(
+    ONEDNN is None or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
+    reason="PyTorch has no oneDNN here",
+)
 SHAPES = [((0, 64), 64), ((1, 8), 3), ((64,), 20000), ((4096, 300), 128), ((3, 0, 20), 16),
           ((3, 700, 30), 17), ((1, 40_000), 40), ((2, 2, 500, 96), 96)]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def by_onednn(monkeypatch):
+    """oneDNN multiplies on every processor that can, and what it is called with is noted."""
+    calls = []
+    if ONEDNN is not None:
+        monkeypatch.setattr(kernels, "onednn", lambda *given: calls.append(given) or ONEDNN(*given))
+    return calls
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -112,7 +125,8 @@ def test_a_product_does_not_depend_on_how_numbers_lie_in_memory(values_lie, weig
 def test_what_is_no_number_stays_none_in_a_product():
     values, weight = torch.randn(3000, 50), torch.randn(40, 50)
     values[0, 0], values[1, 0] = torch.nan, torch.inf
-    found, expected = product(values, weight), functional.linear(values, weight)
+    with torch.no_grad():
+        found, expected = product(values, weight), functional.linear(values, weight)
     assert torch.equal(found.isnan(), expected.isnan())
     assert torch.equal(found.isinf(), expected.isinf())
 
@@ -124,17 +138,11 @@ def assert_near(one, other):
 
 
 @needs_onednn
-def test_only_large_products_in_single_precision_go_to_onednn(monkeypatch):
-    seen = []
-
-    def note(*given):
-        seen.append(tuple(given[0].shape))
-        return functional.linear(*given)
-
-    monkeypatch.setattr(kernels, "_by_onednn", note)
+@torch.no_grad()
+def test_only_large_products_in_single_precision_go_to_onednn(by_onednn):
     values, weight = torch.zeros(2048, 64), torch.zeros(64, 64)
     product(values, weight)
-    assert seen == [(2048, 64)]
+    assert [tuple(given[0].shape) for given in by_onednn] == [(2048, 64)]
     product(values[:8], weight)
     product(values, weight[:8])
     product(values.double(), weight.double())
@@ -142,32 +150,31 @@ def test_only_large_products_in_single_precision_go_to_onednn(monkeypatch):
     product(values.as_subclass(type("Own", (torch.Tensor,), {})), weight)
     with torch.backends.mkldnn.flags(enabled=False):
         product(values, weight)
-    assert seen == [(2048, 64)]
+    with torch.enable_grad():
+        product(values, weight)
+    assert len(by_onednn) == 1
 
 
 @needs_onednn
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_an_attached_model_multiplies_by_onednn_and_answers_as_before(name, monkeypatch):
+def test_an_attached_model_multiplies_by_onednn_and_answers_as_before(name, by_onednn):
     row = architecture(name)
     model = row.build().eval()
     inputs = {key: value.repeat(2000, 1) for key, value in row.tensors().items()}
-    seen = []
-    by_onednn = kernels._by_onednn
-    monkeypatch.setattr(kernels, "_by_onednn", lambda *given: seen.append(1) or by_onednn(*given))
     with torch.no_grad():
         before = model(**inputs).logits
-        assert not seen
+        assert not by_onednn
         attach(model, row.tensors())
         of_copy = copy.deepcopy(model)
         after = model(**inputs).logits
-        assert len(seen) >= 6, "the layers of each block"
+        assert len(by_onednn) >= 6, "the layers of each block"
         assert not _get_current_function_mode_stack()
         with torch.backends.mkldnn.flags(enabled=False):
             plain = model(**inputs).logits
         detach(model)
-        seen.clear()
+        by_onednn.clear()
         again = model(**inputs).logits
-        assert not seen
+        assert not by_onednn
         nn.init.zeros_(next(model.parameters()))
         copied = of_copy(**inputs).logits
     torch.testing.assert_close(after, before, atol=1e-5, rtol=0)
@@ -179,7 +186,7 @@ def test_an_attached_model_multiplies_by_onednn_and_answers_as_before(name, monk
 def test_fast_products_leave_other_functions_and_keywords_alone():
     layer = nn.Linear(64, 64)
     values = torch.randn(2048, 64)
-    with FastProducts():
+    with torch.no_grad(), FastProducts():
         of_keywords = functional.linear(weight=layer.weight, input=values, bias=layer.bias)
         added = torch.addmm(layer.bias, values, layer.weight.T)
         matrix = torch.addmm(values, values, layer.weight.T)

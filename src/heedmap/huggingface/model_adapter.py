@@ -21,7 +21,7 @@ from heedmap.huggingface.attention_hook import NAME, Call, Visitor, visiting
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import WeightRecorder
-from heedmap.models.kernels import FastProducts
+from heedmap.models import kernels
 
 Kind = Literal["interface", "softmax", "reading"]
 Inputs = Mapping[str, Tensor]
@@ -204,8 +204,10 @@ class _Settings:
 
 
 def _multiplying_fast(model: nn.Module) -> list[RemovableHandle]:
-    """Have every pass of a model multiply by `FastProducts`; removing the hooks ends it."""
-    mode: AbstractContextManager[Any] = FastProducts()
+    """Have every pass of a model multiply by `FastProducts` where that gains; removing the hooks ends it."""
+    if kernels.onednn is None:
+        return []
+    mode: AbstractContextManager[Any] = kernels.FastProducts()
 
     def enter(*_: Any) -> None:
         mode.__enter__()
