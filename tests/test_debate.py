@@ -26,6 +26,7 @@ from heedmap.papers.kit.claims import (
     apart,
     judged,
     verdict_of_any,
+    verdict_of_most,
 )
 from heedmap.papers.kit.debate_part import DebateInput, Part
 from heedmap.papers.kit.learned import Learned, accuracy
@@ -275,6 +276,21 @@ def test_a_claim_that_one_is_enough_for_falls_only_if_every_one_fails():
     assert verdict_of_any([fails, neither]) == UNDECIDED
     assert verdict_of_any([fails, fails]) == FALLS
     assert verdict_of_any([]) == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("holding", "failing", "word"),
+    [
+        (8, 0, SURVIVES), (5, 3, SURVIVES), (5, 0, SURVIVES), (4, 4, UNDECIDED), (4, 0, UNDECIDED),
+        (1, 0, UNDECIDED), (1, 6, FALLS), (3, 5, FALLS), (0, 8, FALLS), (0, 4, UNDECIDED),
+    ],
+)  # fmt: skip
+def test_a_claim_about_what_becomes_of_models_is_decided_by_more_than_half_of_eight(
+    holding, failing, word
+):
+    sides = [Side(True, False)] * holding + [Side(False, True)] * failing
+    assert verdict_of_most([*sides, *[Side(False, False)] * (8 - len(sides))]) == word
+    assert verdict_of_most([]) == UNDECIDED
 
 
 def test_more_tries_make_wider_intervals():

@@ -582,6 +582,16 @@ def test_the_second_claim_needs_one_kind_of_keys_that_cost_little(keys, weights,
     assert claims(rows)[1].verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("costs", "verdict"), [([0.022, 0.03, 0.038], "undecided"), ([0.026, 0.03, 0.034], "survives")]
+)
+def test_one_of_two_kinds_of_keys_is_enough_with_an_interval_for_two_tries(costs, verdict):
+    _, high = stats.t.interval(0.95, 2, np.mean(costs), stats.sem(costs))
+    assert high < 0.05  # for a single try both would do
+    rows = rows_like((0.1, 0.1), adversarial=costs, adversarial_weights=0.2)
+    assert claims(rows)[1].verdict == verdict
+
+
 def test_the_interval_of_a_share_is_shown_from_0_to_100():
     told = claims(rows_like((0.1, 0.1), flipped=[0.1, 0.9, 0.9]))[1].numbers[0]
     assert "flip 63.3 (10.0–90.0) % of the model's own predictions, 0.0 to 100.0, and" in told

@@ -10,6 +10,7 @@ import pytest
 from wording import refused, warned
 
 import heedmap as hm
+from heedmap.papers.jain_wallace.claims import claims
 from heedmap.papers.jain_wallace.lines import lines
 from heedmap.papers.jain_wallace.measures import TAUS, Cell, Measured, measured, numbers_of
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers, joined, read
@@ -57,6 +58,28 @@ def test_a_seed_without_a_value_does_not_make_the_mean_undefined_and_no_range_is
     (line,) = lines([DatasetNumbers("sst", "paper", [number(0, math.nan)])])
     assert math.isnan(line.ours)
     assert line.inside == ""
+
+
+@pytest.mark.parametrize(("values", "named"), [((0.3, 0.5), False), ((0.6, 0.61), True)])
+def test_a_published_number_outside_of_ours_is_named_in_the_notes(values, named):
+    cells = [Cell("sst", "lstm", "additive", seed) for seed in range(2)]
+    kept = [
+        Measured(cell, "attention~gradient", "Overall", value, 0.2, 0.5, 10, 0)
+        for cell, value in zip(cells, values, strict=True)
+    ]
+    notes = " ".join(result([DatasetNumbers("sst", "paper", kept)]).notes)
+    sentence = "Published and outside our interval: sst lstm additive, attention~gradient 0.351."
+    assert (sentence in notes) == named
+
+
+def test_a_claim_without_a_finished_model_names_no_seeds():
+    """Of the average encoder alone the claims about encoders that read context have no numbers."""
+    cell = Cell("sst", "average", "additive", 0)
+    kept = [Measured(cell, "attention~gradient", "Overall", 0.4, 0.2, 0.5, 10, 0)]
+    dataset = DatasetNumbers("sst", "paper", kept)
+    for claim in claims([dataset], lines([dataset])):
+        assert claim.verdict == "undecided"
+        assert claim.basis == "No model that this is claimed of is finished."
 
 
 def test_what_is_not_published_has_no_source():

@@ -9,6 +9,7 @@ import pytest
 import torch
 from conftest import WORDS, contents, small_corpus, small_pairs, watched
 from making import left_over
+from tiny_audits import check_numbers
 from wording import refused, stopped, warned
 
 import heedmap.retraining.trainer as trainer
@@ -59,6 +60,7 @@ def test_every_question_that_applies_has_a_table_and_a_finding(made):
     _, found = made
     assert set(questions()) <= set(found.tables)
     keys = {finding.key for finding in found.findings}
+    check_numbers(found)
     assert set(questions()) <= keys
     assert all(f.level == "for comparison" for f in found.findings if f.key in questions())
     assert not left_over({name: found.tables[name].column_names for name in questions()})

@@ -85,6 +85,41 @@ def test_the_claim_of_anti_correlation_follows_from_corrected_intervals(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("below", "verdict"), [(1, "does not"), (4, "undecided"), (5, "survives"), (8, "survives")]
+)
+def test_one_map_of_eight_that_is_anti_correlated_is_not_enough(below, verdict):
+    """Four adversaries and two measures; τ of the first ones is -.07 for certain, of the others .1."""
+    noise = np.linspace(-0.01, 0.01, 30)
+    taus = iter([-0.07] * below + [0.1] * (8 - below))
+    adversaries = [
+        Agreement("adversary", direction, strength, 0.1, 0.5, {
+            f"tau_{measure}": next(taus) + noise for measure in ("leave_one_out", "gradient")
+        })
+        for direction in ("adversary", "base")
+        for strength in (0.001, 0.01)
+    ]  # fmt: skip
+    agreement = Agreements([None, None, *adversaries], np.arange(30), Learned({}))
+    word, lines, decisive = agreement.anti_correlated()
+    assert word == verdict
+    assert len(lines) == 8
+    assert decisive.value == pytest.approx(0.07 if below > 4 else -0.1)
+
+
+@pytest.mark.parametrize(("jsd", "verdict"), [(0.5, "survives"), (0.41, "undecided")])
+def test_a_map_counts_as_far_if_its_interval_is(made, jsd, verdict):
+    changed = replace(made)
+    changed.__dict__["learned"] = Learned({})
+    rows = len(made.label)
+    distances = jsd + 0.1 * (-1.0) ** np.arange(rows)
+    control, *adversaries = made.adversaries
+    changed.__dict__["adversaries"] = [
+        control, *(replace(a, jsd=distances, tvd=np.full(rows, -1.0)) for a in adversaries)
+    ]  # fmt: skip
+    (claim,) = [claim for claim in result(changed).claims if "farther than" in claim.text]
+    assert claim.verdict == verdict
+
+
 def _measure(estimate):
     return "leave_one_out" if "loo" in estimate.of else "gradient"
 

@@ -11,7 +11,12 @@ from heedmap.data.corpus import Split
 from heedmap.data.vocabulary import Vocabulary
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.rates import packaged_rates
-from heedmap.experiments.registry import applicable, make_findings, registered
+from heedmap.experiments.registry import (
+    applicable,
+    make_findings,
+    numbers_by_finding,
+    registered,
+)
 from heedmap.files.identity import identity
 from heedmap.files.table_folder import TableFolder
 from heedmap.models.attention_classifier import TextClassifier
@@ -40,6 +45,8 @@ KINDS = (
     *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("pairs", "sentences", "transformer")),
 )
 
+APART = ("best_map_leave_one_out", "skill")  # undefined for few texts, or without labels
+
 
 def tiny_audit(kind, lengths=(4, 6, 1, 9, 5, 7)):
     """Audit a model of one of KINDS on texts of so many tokens."""
@@ -66,6 +73,29 @@ def tiny_audit(kind, lengths=(4, 6, 1, 9, 5, 7)):
     rates = packaged_rates()
     findings = make_findings(tables, QUICK, model.classes, model.settings, rates)
     return Audit(settings, model.classes, tables, findings, {"name": "made"}, rates)
+
+
+def check_numbers(audit):
+    """Check that a finding's value is the statistic of the numbers kept under its key."""
+    settings = audit.settings
+    numbers = numbers_by_finding(
+        audit.tables, settings.audit, audit.classes, settings.model, audit.rates
+    )
+    keys = [finding.key for finding in audit.findings]
+    assert len({*keys}) == len(keys)
+    assert {*keys} - {*APART} <= {*numbers} <= {*keys}
+    for finding in audit.findings:
+        if finding.key not in numbers or np.isnan(finding.value):
+            continue
+        of_texts = numbers[finding.key]
+        if of_texts.denominators is None:
+            value = {"mean": np.nanmean, "median": np.nanmedian}[of_texts.statistic](
+                of_texts.values
+            )
+        else:
+            value = np.nansum(of_texts.values) / np.nansum(of_texts.denominators)
+        assert finding.value == pytest.approx(value), finding.key
+        assert finding.n == np.isfinite(of_texts.values).sum(), finding.key
 
 
 def own_model(kind):

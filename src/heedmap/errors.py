@@ -1,10 +1,13 @@
 """The one error a user is meant to see, what a value should have been, and the check for optional packages."""
 
 import re
+from collections.abc import Iterable
 from importlib.util import find_spec
+from typing import TypeVar
 
 from pydantic import ValidationError
 
+T = TypeVar("T")
 # What ends a line or moves the cursor: paths, columns and labels may hold it.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -45,6 +48,21 @@ class MissingError(InputError, KeyError):
 
 class KindError(InputError, TypeError):
     """An argument of another kind than the function takes."""
+
+
+class NamedOnce(dict[str, T]):
+    """Values by name, of which none replaces another: a second one is an `InputError` about `what` is named."""
+
+    def __init__(self, what: str, pairs: Iterable[tuple[str, T]] = ()) -> None:
+        super().__init__()
+        self.what = what
+        for name, value in pairs:
+            self[name] = value
+
+    def __setitem__(self, name: str, value: T) -> None:
+        if name in self:
+            raise InputError(f"{self.what}: expected each once, got {name!r} twice; rename one")
+        super().__setitem__(name, value)
 
 
 def check_installed(package: str, extra: str, purpose: str) -> None:

@@ -1,6 +1,7 @@
 """Findings: a question's number, its interval, and a graded reading."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -172,8 +173,10 @@ def reworded(finding: Finding, nouns: Nouns, names: Sequence[str]) -> Finding:
         name: nouns.reword(getattr(finding, name), names)
         for name in ("question", "topic", "measure", "reading", "meaning", "because", "no_interval")
     }
-    left_out = {nouns.reword(reason): count for reason, count in finding.left_out.items()}
-    return replace(finding, **worded, left_out=left_out)
+    left_out: Counter[str] = Counter()  # words and tokens, say, are both items
+    for reason, count in finding.left_out.items():
+        left_out[nouns.reword(reason)] += count
+    return replace(finding, **worded, left_out=dict(left_out))
 
 
 def _digits(x: float) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from heedmap.data.corpus import Split
-from heedmap.errors import InputError
+from heedmap.errors import InputError, NamedOnce
 from heedmap.experiments import GROUP, questions
 from heedmap.experiments.columns import Columns, type_of
 from heedmap.experiments.context import AuditContext
@@ -214,13 +214,17 @@ def make_findings(
     Windows of a long text are pooled: every n counts texts. `model`: the run's model settings, which name
     the layer on trial where there are several. `rates` give the findings their levels, and `nouns` are put
     into their sentences.
+
+    Raises:
+        InputError: two findings have one key.
     """
     results = Results(by_text(tables), settings, classes, model, rates)
-    findings: list[Finding] = []
+    findings: NamedOnce[Finding] = NamedOnce(results.numbers.what)
     for of_question in _findings(results):
-        findings += of_question
+        for finding in of_question:
+            findings[finding.key] = reworded(finding, nouns, classes)
         results.numbers.clear()  # nobody asks for them here, and those of many texts fill the memory
-    return [reworded(finding, nouns, classes) for finding in findings]
+    return [*findings.values()]
 
 
 def numbers_by_finding(

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heedmap.errors import NamedOnce
 from heedmap.experiments import intervals
 from heedmap.experiments.drawing import LOOKS
 from heedmap.experiments.findings import BOUNDS, ClassNumber, Finding, Relative
@@ -61,7 +62,7 @@ class Results:
         self.rates = rates
         # The number of drawn texts depends on what was seen of them at each look (Bonferroni).
         self.tail = intervals.TAIL / (LOOKS if settings.is_drawn else 1)
-        self.numbers: dict[str, TextNumbers] = {}
+        self.numbers: NamedOnce[TextNumbers] = NamedOnce("keys of findings")
         self.predicted = self.column("instances", "predicted").astype(int)
         self.short = self.column("instances", "n_tokens") < 2
         self.clusters = text_numbers(self.tables["instances"])

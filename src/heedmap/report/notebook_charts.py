@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from heedmap.errors import MissingError
+from heedmap.errors import MissingError, NamedOnce
 from heedmap.experiments.findings import AuditResult
 from heedmap.report.charts import Figure
 from heedmap.report.figures import figures
@@ -38,7 +38,7 @@ class Figures(Mapping[str, Chart]):
 
     @cached_property
     def _by_key(self) -> dict[str, Figure]:
-        return {figure.key: figure for figure in figures(self._audit)}
+        return NamedOnce("figures", ((figure.key, figure) for figure in figures(self._audit)))
 
     def __getitem__(self, name: str) -> Chart:
         if name not in self._by_key:

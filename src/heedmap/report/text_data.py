@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedmap.data.text_names import text_name
+from heedmap.errors import NamedOnce
 from heedmap.experiments.registry import HeatMap, Row, registered
 from heedmap.experiments.rounding import significant
 from heedmap.experiments.text_levels import text_levels
@@ -235,12 +236,9 @@ def _texts(tables: Mapping[str, pa.Table], rows: Sequence[int]) -> dict[str, Any
 
 def _facts(tables: _Tables, row: int) -> dict[str, float]:
     of_text = _Rows(tables, row)
-    return {
-        name: float(value)
-        for experiment in tables.experiments
-        for name, value in experiment.facts(of_text)
-        if value is not None and math.isfinite(value)
-    }
+    pairs = (fact for experiment in tables.experiments for fact in experiment.facts(of_text))
+    facts = NamedOnce("facts of a text", pairs)
+    return {name: float(x) for name, x in facts.items() if x is not None and math.isfinite(x)}
 
 
 def _maps(tables: _Tables, row: int) -> dict[str, HeatMap]:
@@ -250,12 +248,9 @@ def _maps(tables: _Tables, row: int) -> dict[str, HeatMap]:
         heat_map for experiment in tables.experiments for heat_map in experiment.heat_maps(of_text)
     ]
     maps.sort(key=lambda heat_map: heat_map.kind != "attention")
-    return {heat_map.name: heat_map for heat_map in maps} | _marks(of_text["instances"])
-
-
-def _marks(instance: Mapping[str, Any]) -> dict[str, HeatMap]:
-    marks = instance.get("rationale")
-    return {} if marks is None else {MARKS: HeatMap(MARKS, "importance", [float(m) for m in marks])}
+    if (marks := of_text["instances"].get("rationale")) is not None:
+        maps.append(HeatMap(MARKS, "importance", [float(mark) for mark in marks]))
+    return NamedOnce("heat maps of a text", ((heat_map.name, heat_map) for heat_map in maps))
 
 
 def _heads(maps: Sequence[Mapping[str, HeatMap]]) -> dict[str, tuple[str, bool]]:

@@ -5,7 +5,8 @@ seed (a difference of drops, a share) and a bound for it: Student's interval of 
 narrower with every seed. Ratios of drops would have no mean, nor logarithms: a drop may be 0 or negative.
 The intervals hold the spread between trainings, on these test texts.
 
-* survives: the 95 % interval of every part is on the claim's side, so all of them may be believed at once;
+* survives: the 95 % interval of every part is on the claim's side, so all of them may be believed at once; of
+  two kinds of keys, one of which is enough, those of one at 97.5 % (Bonferroni);
 * does not: the interval of one part is on the other side, at 95 % for all parts together (Bonferroni);
 * undecided: else; with one seed; where a model is not shown to lose anything when its attention is uniform
   (it does not use its attention, so that no change of it can say anything), or when it guesses the majority.
@@ -15,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedmap.experiments.seed_intervals import LEVEL, mean_interval
+from heedmap.experiments.seed_intervals import LEVEL, level_of, mean_interval
 from heedmap.papers.drozdyuk.published import PLACE, PUBLISHED, SOURCE, drop, intervention_of
 from heedmap.papers.kit.claims import UNDECIDED, Side, least, verdict
 from heedmap.papers.kit.learned import Learned, Score, accuracy
@@ -232,7 +233,7 @@ def _keys_can_be_anything(rows: Sequence[Row]) -> Claim:
     at least `LARGE` and costs at most `SMALL`. Flipped: more than `MOST` of the model's own predictions
     become their opposite.
     """
-    together = 1 - (1 - LEVEL) / (2 * len(ACTIVATIONS))
+    together = level_of(2 * len(ACTIVATIONS))
     sides, numbers, estimates = [], [], []
     for a in ACTIVATIONS:
         costs, moved = (
@@ -240,10 +241,12 @@ def _keys_can_be_anything(rows: Sequence[Row]) -> Claim:
             for column in ("drop", "weights_tvd")
         )
         adversaries = list(zip(costs, moved, strict=True))
+        each = level_of(len(adversaries))  # for one is enough
         sides.append(
             Side(
                 any(
-                    mean_interval(cost.values)[1] <= SMALL and mean_interval(tvd.values)[0] >= LARGE
+                    mean_interval(cost.values, each)[1] <= SMALL
+                    and mean_interval(tvd.values, each)[0] >= LARGE
                     for cost, tvd in adversaries
                 ),
                 all(

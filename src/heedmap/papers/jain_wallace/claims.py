@@ -35,7 +35,10 @@ def claims(datasets: Sequence[DatasetNumbers], lines: Sequence[Line]) -> list[Cl
     found = []
     for dataset in datasets:
         rows = [
-            row for row in lines if row.dataset == dataset.dataset and row.predicted == "Overall"
+            row
+            for row in lines
+            if (row.dataset, row.predicted) == (dataset.dataset, "Overall")
+            and math.isfinite(row.ours)
         ]
         if rows:
             found += _of_dataset(dataset, rows, several=len(datasets) > 1)
@@ -47,16 +50,16 @@ def _of_dataset(dataset: DatasetNumbers, lines: Sequence[Line], *, several: bool
     where = f" ({dataset.dataset})" if several else ""
 
     def judge(quantity: str, text: str, edge: float, found: str, *, up: bool = False) -> Claim:
-        chosen = [
-            row
-            for row in lines
-            if row.quantity == quantity and row.seeds and (row.encoder in CONTEXT or up)
+        models = [
+            row for row in lines if row.quantity == quantity and (row.encoder in CONTEXT or up)
         ]
-        level = level_of(len(chosen))
-        checks = [_check(row, edge, level, up=up) for row in chosen if math.isfinite(row.ours)]
-        seeds = max((row.seeds for row in chosen), default=0)
+        level = level_of(len(models))
+        checks = [_check(row, edge, level, up=up) for row in models]
+        seeds = max((row.seeds for row in models), default=0)
         basis = f"By intervals over texts and {seeds} seeds, divided among the models."
-        if seeds == 1:
+        if not seeds:
+            basis = "No model that this is claimed of is finished."
+        elif seeds == 1:
             basis = (
                 "By intervals over texts, divided among the models: with one seed the spread over trainings "
                 "is not known."

@@ -12,7 +12,7 @@ import numpy as np
 
 from heedmap.experiments.seed_intervals import LEVEL
 from heedmap.papers.jain_wallace.lines import Line
-from heedmap.papers.kit.result import Table
+from heedmap.papers.kit.result import Table, outside
 from heedmap.report.wording import plural
 
 COUNTED = ("yes", "no")
@@ -58,8 +58,12 @@ class Inside:
             f"be (95 % t interval; {expected} expected if theirs were one), with the constant "
             f"{self.constant:.2f} in place of ours {constant}; between our least and our largest seed are "
             f"{between} ({by_chance} expected), with the constant {constant_between}. "
-            f"Not counted: {_reasons(self.others) or 'none'}."
-        )
+            f"Not counted: {_reasons(self.others) or 'none'}. "
+            + outside(
+                (f"{' '.join(x.model)}, {x.quantity}", x.published, (x.next_low, x.next_high))
+                for x in self.counted
+            )
+        ).strip()
 
     def tables(self) -> list[Table]:
         """Return a table of the counts per data set and over all; none where nothing is counted."""

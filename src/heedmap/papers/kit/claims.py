@@ -45,13 +45,23 @@ def verdict(sides: Sequence[Side]) -> str:
 
 
 def verdict_of_any(sides: Sequence[Side]) -> str:
-    """Return the verdict of a claim that one of these is enough for; undecided if nothing was checked.
+    """Return the verdict of a claim that something can be done, which one try shows; undecided without any.
 
     Each side must be of an interval of its own level (`level_of`). The claim falls only if every one fails.
     """
     if any(side.holds for side in sides):
         return SURVIVES
     return FALLS if sides and all(side.fails for side in sides) else UNDECIDED
+
+
+def verdict_of_most(sides: Sequence[Side]) -> str:
+    """Return the verdict of a claim about what happens as a rule: what more than half of the tries show.
+
+    Each side must be of an interval of its own level (`level_of`); one that decides nothing is a try, too.
+    """
+    if 2 * sum(side.holds for side in sides) > len(sides):
+        return SURVIVES
+    return FALLS if 2 * sum(side.fails for side in sides) > len(sides) else UNDECIDED
 
 
 def least(estimates: Iterable[Estimate | None]) -> Estimate | None:

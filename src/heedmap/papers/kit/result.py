@@ -224,6 +224,16 @@ def bracketed(low: float, high: float) -> str:
     return f"[{signed(low)}, {signed(high)}]"
 
 
+def outside(numbers: Iterable[tuple[str, float, tuple[float, float]]]) -> str:
+    """Name the published numbers, each beside our interval, that are not in it; empty if all are.
+
+    >>> outside([("ξ", 0.434, (0.097, 0.269)), ("A", 0.31, (0.195, 0.412)), ("τ", 0.2, (math.nan, math.nan))])
+    'Published and outside our interval: ξ 0.434.'
+    """
+    told = [f"{name} {x:.3f}" for name, x, (low, high) in numbers if x < low or x > high]
+    return f"Published and outside our interval: {'; '.join(told)}." if told else ""
+
+
 def with_unlike(figure: Figure, differences: Sequence[str], failed: Iterable[str] = ()) -> Figure:
     """Return a figure with the differences, and the models that have not learned, as notes."""
     notes = {"unlike the paper": "; ".join(differences), "not learned": ", ".join(failed)}

@@ -15,6 +15,7 @@ from heedmap.experiments import intervals
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.questions.deception import TOLERANCE, summary
 from heedmap.experiments.repeats import text_numbers
+from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.experiments.seeds import over_seeds
 from heedmap.papers.kit.claims import Check, above, judged
 from heedmap.papers.kit.learned import Learned, Score, accuracy
@@ -26,6 +27,7 @@ from heedmap.papers.kit.result import (
     Table,
     bracketed,
     changed_settings,
+    outside,
     over_texts,
     signed,
 )
@@ -156,10 +158,11 @@ def result(pruthi: Pruthi) -> Result:
 
 
 def _masses(pruthi: Pruthi) -> Table:
-    lines = []
+    lines, compared = [], []
     for model in pruthi.models:
         for key, runs in groups(pruthi.runs(model)):
             name = key_name(key)
+            intervals_of = {of: mean_interval(runs[of].tolist()) for of in ("accuracy", "mass")}
             mass, blocked = (
                 "–" if key is None else over_seeds(runs[column].tolist())
                 for column in ("mass", "blocked")
@@ -179,11 +182,16 @@ def _masses(pruthi: Pruthi) -> Table:
             for numbers, source in ((AUTHORS, SOURCE), (REPLICATED, REPLICATION)):
                 published = numbers.get((pruthi.settings.task, model, key))
                 if published is not None:
+                    compared += [
+                        (f"{model}, {name}, {column}", float(share) / 100, intervals_of[column])
+                        for column, share in published._asdict().items()
+                        if source == SOURCE and share[0] not in "–<"
+                    ]
                     shares = [_share(published.accuracy), _share(published.mass)]
                     lines.append([model, name, source, *shares, "–", "–", "–"])
     heads = ["model", "training", "source", "accuracy", "mass", "blocked", "uniform", "least"]
     title = f"Accuracy and attention to impermissible words ({pruthi.name})"
-    return Table(title, heads, lines, HOW, labels=3)
+    return Table(title, heads, lines, f"{HOW} {outside(compared)}".strip(), labels=3)
 
 
 def _rows(pruthi: Pruthi, model: str) -> pd.DataFrame:

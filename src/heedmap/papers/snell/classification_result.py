@@ -12,7 +12,7 @@ from scipy import stats
 from heedmap.experiments.seed_intervals import mean_interval
 from heedmap.experiments.seeds import seed_mean
 from heedmap.papers.kit.claims import apart, least, verdict
-from heedmap.papers.kit.result import Claim, Estimate, Result, Table, changed_settings
+from heedmap.papers.kit.result import Claim, Estimate, Result, Table, changed_settings, outside
 from heedmap.papers.snell.attraction import Compared
 from heedmap.papers.snell.classification_figures import RISE, figures, toy
 from heedmap.papers.snell.published import AGREEMENT, NOTEBOOK, SLIDES, XI
@@ -164,7 +164,12 @@ def agreement_table(compared: Compared[Any]) -> Table:
         "adds to the label. The paper chooses checkpoints by the accuracy, and then by the agreement itself, "
         "on the texts that are compared, which flatters; dev: both by accuracy on the dev split. Means and "
         "95 % intervals over seeds and texts. Chance and Kendall's τ: by dev. Published: "
-        f"{NOTEBOOK}, the paper's choice.",
+        f"{NOTEBOOK}, the paper's choice. "
+        + outside(
+            (NAMES[pair], value, combined(compared, pair, "paper")[1:])
+            for pair, value in AGREEMENT.get(compared.dataset, {}).items()
+            if compared.values(pair, "paper")
+        ),
     )
 
 
@@ -199,7 +204,12 @@ def xi_table(compared: Compared[Any]) -> Table:
         "The first checkpoint at which the attention of the other seeds agrees with A's better than the level "
         "does, their accuracy there, and both on the straight line between this checkpoint and the one before. "
         "The curves need not be monotone (see the figure). A number of fewer seeds says of how many: in the "
-        "others the level is never exceeded. Low beside ξ* says that attention has hardly formed.",
+        "others the level is never exceeded. Low beside ξ* says that attention has hardly formed. "
+        + outside(
+            (f"ξ, {NAMES[pair]}" if pair in NAMES else "ξ*", value, mean_interval(values))
+            for pair, value in XI.get(compared.dataset, {}).items()
+            if (values := compared.values("best" if pair == "best" else f"xi {pair}", "paper"))
+        ),
         labels=2,
     )
 

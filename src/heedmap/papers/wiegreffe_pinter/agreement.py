@@ -16,7 +16,7 @@ from heedmap.experiments.questions.adversary_agreement import (
 )
 from heedmap.experiments.questions.trained_adversary import name_of
 from heedmap.experiments.repeats import text_numbers
-from heedmap.papers.kit.claims import above, verdict_of_any
+from heedmap.papers.kit.claims import above, verdict_of_most
 from heedmap.papers.kit.learned import Learned
 from heedmap.papers.kit.result import Estimate, Table
 
@@ -69,9 +69,10 @@ class Agreements:
         return Table(title, ["model", *heads], lines, AGREEMENT_HOW)
 
     def anti_correlated(self) -> tuple[str, list[str], Estimate | None]:
-        """Judge whether any adversary's τ is below 0: the verdict, its numbers, and the one that decides.
+        """Judge whether adversaries' τ are below 0: the verdict, its numbers, and the one that decides.
 
-        One is enough, so each has its part of the error (Bonferroni). It falls if all are above 0.
+        It is said of what adversaries become, so most comparisons must show it, each with its part of the error
+        (Bonferroni); and it falls if most show a τ of 0 or more.
         """
         trained = [m for m in self.models[2:] if self.name(m) not in self.learned.failed]
         estimates, sides = [], []
@@ -85,9 +86,9 @@ class Agreements:
                 name = f"−τ with its {SHORT[measure]}, {self.name(model)}"
                 estimates.append(Estimate(name, -float(np.nanmean(values)), -high, -low))
                 sides.append(above((-high, -low)))
-        decisive = max(estimates, key=lambda number: number.low, default=None)
         numbers = [e.text for e in estimates] or ["no adversary has learned"]
-        return verdict_of_any(sides), numbers, decisive
+        middle = sorted(estimates, key=lambda number: -number.low)[len(estimates) // 2 :]
+        return verdict_of_most(sides), numbers, next(iter(middle), None)
 
 
 def _mean(model: Agreement, column: str) -> str:
