@@ -51,17 +51,28 @@ def test_help_does_not_wait_for_torch():
         assert heavy not in done.stderr
 
 
-def test_onednn_keeps_little_unless_the_environment_says_otherwise(heedmap, monkeypatch):
+def test_a_command_sets_its_process_up_and_restores_it_for_who_called_it(heedmap, monkeypatch):
     usual = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32", "LRU_CACHE_CAPACITY": "256"}
+    seen = []
+
+    def list_seen(*_, **__):
+        seen.append(({n: os.environ[n] for n in usual}, signal.getsignal(signal.SIGTERM)))
+
+    monkeypatch.setattr(sys.modules["heedmap.cli.main"], "app", list_seen)
+    handler = signal.getsignal(signal.SIGTERM)
     for name in usual:
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    assert heedmap("--help").code == 0
-    assert {name: os.environ[name] for name in usual} == usual
+        monkeypatch.delenv(name, raising=False)
+    assert heedmap("list").code == 0
+    assert seen[-1][0] == usual
+    assert seen[-1][1] != handler
+    assert not set(usual) & set(os.environ)
     for name in usual:
         monkeypatch.setenv(name, "7")
-    assert heedmap("--help").code == 0
-    assert {os.environ[name] for name in usual} == {"7"}
+    assert heedmap("list").code == 0
+    assert set(seen[-1][0].values()) == {os.environ[name] for name in usual} == {"7"}
+    assert signal.getsignal(signal.SIGTERM) == handler
+    refused = heedmap("no-such-command", "--here")
+    assert signal.getsignal(signal.SIGTERM) == handler, refused.err
 
 
 def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, tmp_path):

@@ -10,7 +10,8 @@ import signal
 import sys
 import threading
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,6 +51,9 @@ app = typer.Typer(
     context_settings=HELP,
 )
 INTERRUPTED, TERMINATED = 130, 143
+# Else oneDNN, and what calls it in PyTorch, each keep what was made for the last 1024 shapes of input:
+# hundreds of megabytes where texts have many lengths, and no time is gained.
+CACHES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32", "LRU_CACHE_CAPACITY": "256"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 REMEDY = "what was to be written to files is there; give the command somewhere to print"
 NO_OUTPUT = f"standard output is closed; {REMEDY}"
@@ -123,18 +127,34 @@ def main() -> None:
 
     `heedmap audit --fail-on` exits with 1 after its card.
     """
-    # Else oneDNN, and what calls it in PyTorch, each keep what was made for the last 1024 shapes of input:
-    # hundreds of megabytes where texts have many lengths, and no time is gained.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
-    os.environ.setdefault("LRU_CACHE_CAPACITY", "256")
-    if threading.current_thread() is threading.main_thread():  # no other may set one
-        # Batch systems send it before they kill. The default ends without a word, and cleans up nothing.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-    with lenient(), lines_on_stderr(), warnings.catch_warnings():
+    with _process_settings(), lenient(), lines_on_stderr(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: say(f"heedmap: note: {message}", error=True)
         if sys.stdout is None:  # `heedmap list >&-`
             _stop(NO_OUTPUT, 2)
         _run()
+
+
+@contextmanager
+def _process_settings() -> Iterator[None]:
+    """Set for a command what belongs to its whole process, and restore it for whoever called `main`."""
+    before = {name: os.environ.get(name) for name in CACHES}
+    for name, size in CACHES.items():
+        os.environ.setdefault(name, size)
+    is_main = threading.current_thread() is threading.main_thread()  # no other may set a handler
+    # Batch systems send SIGTERM before they kill. The default ends without a word, and cleans up nothing.
+    handler = signal.signal(signal.SIGTERM, _terminate) if is_main else None
+    try:
+        yield
+    finally:
+        if handler is not None:  # nor one that was set outside Python
+            signal.signal(signal.SIGTERM, handler)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+
+
+def _terminate(*_: object) -> None:
+    sys.exit(TERMINATED)
 
 
 def _run() -> None:

@@ -13,6 +13,7 @@ from heedmap.data.batches import bucketed_batches
 from heedmap.terminal.progress import at, log_line
 from heedmap.training.checkpoint import load_checkpoint, save_checkpoint
 from heedmap.training.objective import Diverged, Objective, Progress
+from heedmap.training.spinning import spinning_bounded
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def fit(objective: Objective, checkpoint: Path | None = None) -> Trained:
         batches = accelerator.prepare(_loader(objective, order))
         model.train()
         losses, name = [], f"epoch {epoch + 1} of {objective.epochs}"
-        with objective.random_state(rng):
+        with objective.random_state(rng), spinning_bounded() as look:
             for step, batch in enumerate(batches, epoch * steps):
                 # Before the first step of a later epoch the model is as it was recorded after the last one.
                 if objective.recorder is not None and (step == 0 or step % steps):
@@ -78,6 +79,7 @@ def fit(objective: Objective, checkpoint: Path | None = None) -> Trained:
                 optimizer.step()
                 losses.append(float(loss.detach()))
                 at(step + 1, total, name)
+                look()
         if objective.recorder is not None:
             objective.recorder.after_epoch(epoch, (epoch + 1) * steps)
         record_epoch(progress, objective)
