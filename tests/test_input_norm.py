@@ -1,6 +1,7 @@
 """Where a norm takes the length of the embeddings away, gradients are taken behind it, or not at all."""
 
 import copy
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,21 +17,11 @@ from heedmap.importance.gradients import gradient_importance
 from heedmap.importance.integrated_gradients import integrated_gradients
 from heedmap.settings.models import TransformerSettings
 
-ROTARY = {"pad_token_id": 0, "mask_token_id": 4, "position_embedding_type": "rotary"}
 RELATIVE = {"position_biased_input": False, "type_vocab_size": 0, "relative_attention": True}
-CONFIGS |= {
-    "deberta-v3": (
-        hf.DebertaV2Config,
-        {**SMALL, **RELATIVE, "intermediate_size": 24, "pos_att_type": ["p2c", "c2p"]},
-    ),
-    "esm": (
-        hf.EsmConfig,
-        {**SMALL, **ROTARY, "intermediate_size": 24, "emb_layer_norm_before": True},
-    ),
-    "narrow deberta": (
-        hf.DebertaV2Config,
-        {**SMALL, **RELATIVE, "intermediate_size": 24, "embedding_size": 8},
-    ),
+DEBERTA = {**SMALL, **RELATIVE, "intermediate_size": 24, "pos_att_type": ["p2c", "c2p"]}
+OWN_CONFIGS = {
+    "deberta-v3": (hf.DebertaV2Config, DEBERTA),
+    "narrow deberta": (hf.DebertaV2Config, {**DEBERTA, "embedding_size": 8}),
 }
 # The norm by its name in transformers.
 NORMS = {
@@ -42,9 +33,8 @@ NORMS = {
 
 def put_on_trial(architecture):
     """A model, and its copy as transformers made it, with norms that are no plain ones."""
-    if architecture == "esm":
-        CONFIGS["esm"][1].pop("pad_token_id", None)
-    model = tiny_model(architecture)
+    with patch.dict(CONFIGS, OWN_CONFIGS):
+        model = tiny_model(architecture)
     torch.manual_seed(3)
     for name, parameter in model.named_parameters():
         if "norm" in name.lower():

@@ -113,13 +113,13 @@ def _check_scores(pipeline: Pipeline) -> None:
     """Raise InputError if a pipeline's scores are not the numbers that the configuration stands for."""
     config = pipeline.model.config
     several = check_head(config.to_dict(), WHAT) or is_relevance(config)
-    wanted = "none" if gives_number(config) else "sigmoid" if several else "softmax"
-    default = "sigmoid" if config.num_labels == 1 and config.problem_type is None else wanted
+    expected = "none" if gives_number(config) else "sigmoid" if several else "softmax"
+    default = "sigmoid" if config.num_labels == 1 and config.problem_type is None else expected
     function = pipeline._postprocess_params.get("function_to_apply")
-    if (got := default if function is None else function.value) != wanted:
+    if (got := default if function is None else function.value) != expected:
         raise InputError(
-            f"expected a pipeline with function_to_apply = {wanted!r}, which its model's configuration stands "
-            f"for, got {got!r}; set function_to_apply, or model.config.problem_type to what the outputs are"
+            f"expected a pipeline with function_to_apply = {expected!r}, for which its model's configuration "
+            f"stands, got {got!r}; set function_to_apply, or model.config.problem_type to what the outputs are"
         )
 
 
@@ -139,13 +139,13 @@ def _tokenizer_of(pipeline: Pipeline, pairs: bool) -> object:
     for texts in ((long, short), (short, long)) if pairs else ((long, None), (short, None)):
         sample = dict(zip(("text", "text_pair"), texts, strict=True))
         expected = _tokens(tokenizer(**sample, return_tensors="pt", verbose=False))
-        got = torch.empty(2, 0)
+        tokens = torch.empty(2, 0)
         with suppress(Exception), quiet():  # which the tokenizers library raises
-            got = _tokens(pipeline.preprocess(sample, **settings))
-        if 0 < got.shape[1] < expected.shape[1]:
-            tokenizer.model_max_length = got.shape[1]
+            tokens = _tokens(pipeline.preprocess(sample, **settings))
+        if 0 < tokens.shape[1] < expected.shape[1]:
+            tokenizer.model_max_length = tokens.shape[1]
             expected = _tokens(tokenizer(**sample, return_tensors="pt", truncation=True))
-        if not torch.equal(got, expected):
+        if not torch.equal(tokens, expected):
             listed = ", ".join(f"{name} = {value!r:.60}" for name, value in settings.items())
             raise InputError(
                 "expected a pipeline that reads texts as its tokenizer does, or cut by truncation = True and "
