@@ -199,3 +199,31 @@ def test_a_training_and_a_resumed_one_end_at_dense_adams_bytes(encoder, tmp_path
     assert not by_rows.model.embedding._forward_pre_hooks
     files = [tmp_path / name / "model.safetensors" for name in ("whole", "run")]
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_the_lookup_has_second_derivatives_and_no_forward_one_that_is_lost():
+    pair = Pair()
+    ids = torch.tensor([[0, 5, 5], [7, 0, 9]])
+
+    def dense(values):
+        return values.to_dense() if values.is_sparse else values
+
+    second = []
+    for model, _ in pair.sides:
+        weight = model[0].weight
+        (slope,) = torch.autograd.grad((model[0](ids) ** 3).sum(), weight, create_graph=True)
+        second.append(dense(torch.autograd.grad((dense(slope) ** 2).sum(), weight)[0]))
+    torch.testing.assert_close(*second)
+    assert second[0].abs().sum() > 0
+    embedding, forward_ad = pair.by_rows[0], torch.autograd.forward_ad
+    with forward_ad.dual_level():
+        weight = forward_ad.make_dual(embedding.weight, torch.ones_like(embedding.weight))
+        with pytest.raises(NotImplementedError, match="jvp"):
+            torch.func.functional_call(embedding, {"weight": weight}, (ids,))
+    doubled = (2 * embedding.weight.detach()).requires_grad_()
+    looked_up = torch.func.functional_call(embedding, {"weight": doubled}, (ids,))
+    (slope,) = torch.autograd.grad((looked_up**2).sum(), doubled)
+    expected = torch.zeros_like(doubled)
+    for number in (5, 5, 7, 9):
+        expected[number] += 2 * doubled[number].detach()
+    torch.testing.assert_close(dense(slope), expected)

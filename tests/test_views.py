@@ -143,3 +143,22 @@ def test_a_derived_maps_search_finds_no_less_than_the_search_for_its_weights(vie
     moved = jensen_shannon(shown, trace.heatmap.double())
     assert (found.jsd >= moved - CLOSE).all()
     assert found.jsd.sum() > moved.sum() + 1e-3
+
+
+@pytest.mark.parametrize("architecture", ["bert", "xlnet", "bloom"])
+def test_the_slope_of_the_gradient_view_is_that_of_differences(architecture):
+    """It is a second derivative, through the layers above and through whatever multiplies in them."""
+    model, _, trace = on_trial(architecture, view="gradient")
+    weights = trace.attention.unsqueeze(0)
+    generator = torch.Generator().manual_seed(0)
+    # In proportion to the weights: below 0 the size of a product would bend.
+    direction = weights * torch.randn(weights.shape, generator=generator)
+    shares = torch.randn(model.to_heatmap(trace, weights).shape, generator=generator)
+
+    def total(size):
+        return (model.to_heatmap(trace, weights + size * direction).double() * shares).sum()
+
+    size = torch.zeros((), requires_grad=True)
+    (slope,) = torch.autograd.grad(total(size), size)
+    by_difference = (total(1e-3) - total(-1e-3)) / 2e-3
+    assert float(slope) == pytest.approx(float(by_difference), rel=1e-2, abs=1e-3)

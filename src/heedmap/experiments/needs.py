@@ -8,7 +8,7 @@ from typing import Any
 
 CANNOT = {
     "reading": "it cannot read changed input again",
-    "gradients": "it gives no gradients by its input",
+    "gradients": "it gives no gradients by its input, or a norm takes the input's length away",
     "read-out": "its answer is not linear in one row of weights",
     "classes": "it gives a number, and decides between no classes",
 }

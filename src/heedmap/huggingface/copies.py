@@ -12,18 +12,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from heedmap.data.item_vectors import ItemVectors, held_bag
 from heedmap.errors import InputError
 from heedmap.files.naming import kind_of
-from heedmap.huggingface.classification_head import check_head
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import roundings
 from heedmap.huggingface.model_adapter import evaluating
-from heedmap.huggingface.one_output import one_output
 from heedmap.huggingface.patch_tokens import PatchTokens
 from heedmap.huggingface.picture_classifier import PictureClassifier
 from heedmap.huggingface.sample_texts import SENTENCES
-from heedmap.huggingface.targets import AnswerAtTarget
-from heedmap.huggingface.tasks import Task, task_of_model
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
-from heedmap.settings.models import TransformerSettings
 
 # Height and width of pictures as shares of what the model reads: resized up, down and in one direction.
 _SIZES = ((1.0, 1.0), (2.5, 1.75), (0.5, 0.75), (1.0, 3.0))
@@ -31,21 +26,13 @@ _SIZES = ((1.0, 1.0), (2.5, 1.75), (0.5, 0.75), (1.0, 3.0))
 
 @torch.no_grad()
 def compare_texts(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    copy: TransformerClassifier,
-    settings: TransformerSettings,
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, copy: TransformerClassifier
 ) -> None:
     """Check that the user's own model and tokenizer give what the copy gives, text by text.
 
     Raises:
         InputError: token ids or logits differ.
     """
-    task = task_of_model(model)
-    several = check_head(
-        model.config.to_dict(), "the model in memory", of_words=task.is_asked_of_words
-    )
-    output = one_output(model.config, settings.output, settings.threshold, several=several)
     for text in SENTENCES:
         encoding, copy_encoding = (
             tokenize(text, return_tensors="pt") for tokenize in (tokenizer, copy.tokenizer)
@@ -56,17 +43,9 @@ def compare_texts(
                 f"does not, for example {text!r}"
             )
         with quiet(), evaluating(model):
-            expected: Tensor = (
-                model(**encoding.to(model.device), return_dict=True).logits.float().cpu()
-            )
-        if task.is_asked_of_words:
-            answer = AnswerAtTarget(of_masks=task is Task.MASKS)
-            expected = answer.at_target(
-                expected, {"attention_mask": encoding["attention_mask"].cpu()}
-            )
-        if output is not None:
-            expected = output.two_logits(expected)
-        got = copy.model(**copy_encoding.to(copy.model.device)).logits
+            expected: Tensor = model(**encoding.to(model.device), return_dict=True).logits
+        # Not by a call: hooks make other logits of these, of one label or of the position asked about.
+        got = copy.model.forward(**copy_encoding.to(copy.model.device)).logits
         _check_same(model, expected, got, copy.precision)
 
 

@@ -1,15 +1,19 @@
 """Look up a transformer's word embeddings, and replace them by other vectors."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook
+from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from heedmap.errors import InputError
+
+MOST_CHANGED = 0.25  # of a norm's output by embeddings of twice the length, for its ε
 
 
 def layer_parameters(model: PreTrainedModel) -> int:
@@ -19,7 +23,7 @@ def layer_parameters(model: PreTrainedModel) -> int:
 
 
 def look_up(model: PreTrainedModel, ids: Shaped[Tensor, "B *L"]) -> Float[Tensor, "B N E"]:
-    """Return what the model looks up for each position, before position embeddings and norms.
+    """Return what the model looks up for each position, before positions and most norms (`look_up_with_norm`).
 
     `ids` are (B, N) token ids, or the pixels from which an image model makes its positions.
 
@@ -33,6 +37,41 @@ def look_up(model: PreTrainedModel, ids: Shaped[Tensor, "B *L"]) -> Float[Tensor
             f"{type(embedded).__name__}, and cannot be replaced; choose another model"
         )
     return embedded
+
+
+@torch.no_grad()
+def look_up_with_norm(
+    model: PreTrainedModel, inputs: Mapping[str, Tensor], answer: Callable[[Any], Tensor]
+) -> list[RemovableHandle]:
+    """Make a norm that alone reads the word embeddings a part of looking them up, until the hooks are removed.
+
+    In DeBERTa-v3, ModernBERT and BLOOM the answer does not depend on the length of the embeddings before such a
+    norm (see `is_scale_free`). It is found as the part that they enter as they are, and that gives the same of
+    longer ones; that nothing else reads them shows in the same answer. Other models get no hooks.
+    """
+    tables, norms = _tables(model), list[nn.Module]()
+    looked_up = look_up(model, inputs["input_ids"])
+
+    def keep(part: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        is_simple = len(args) == 1 and all(map(torch.is_tensor, (*args, output)))
+        if is_simple and not any(part.children()) and torch.equal(args[0], looked_up):
+            change = torch.dist(part.forward(2 * looked_up), output) / output.norm()
+            norms.extend([part] * bool(change < MOST_CHANGED))
+
+    hook = register_module_forward_hook(keep)
+    try:
+        expected = answer(model(**inputs))
+    finally:
+        hook.remove()
+    for norm in norms:
+        hooks = [norm.register_forward_hook(lambda _, args, __: args[0])]
+        for table in tables:
+            hooks.append(table.register_forward_hook(lambda _, __, x, n=norm: n.forward(x)))
+        if torch.allclose(answer(model(**inputs)), expected):
+            return hooks
+        for hook in hooks:
+            hook.remove()
+    return []
 
 
 @contextmanager

@@ -5,12 +5,14 @@ own on a few texts or pictures. The user's objects stay as they are.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import copy, deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import (
     ImageClassificationPipeline,
     Pipeline,
@@ -22,34 +24,41 @@ from transformers.image_processing_utils import BaseImageProcessor
 
 from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
+from heedmap.huggingface.classification_head import check_head
 from heedmap.huggingface.copies import compare_pictures, compare_texts
+from heedmap.huggingface.limits import longest
 from heedmap.huggingface.logging import quiet
+from heedmap.huggingface.one_output import gives_number, is_relevance
 from heedmap.huggingface.opening import open_classifier
 from heedmap.huggingface.peft_merging import is_wrapped, merged_copy
 from heedmap.huggingface.picture_classifier import PictureClassifier
 from heedmap.huggingface.picture_loading import PROCESSOR
 from heedmap.huggingface.placement import device_of
 from heedmap.huggingface.refusals import first_line
+from heedmap.huggingface.sample_texts import SENTENCES
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.settings.models import MODEL_IN_MEMORY, TransformerSettings
 
 Reader = PreTrainedTokenizerBase | BaseImageProcessor
 Loaded = tuple[PreTrainedModel, Reader] | TextClassificationPipeline | ImageClassificationPipeline
 WHAT = "the model in memory"
+_SET_LATER = ("truncation_side", "padding_side", "split_special_tokens", "model_input_names")
 
 
-def loaded_parts(source: object) -> tuple[PreTrainedModel, Reader] | None:
+def loaded_parts(source: object, *, pairs: bool = False) -> tuple[PreTrainedModel, Reader] | None:
     """Return the model and its tokenizer or image processor of a pair or a pipeline; None for what is neither.
 
-    Of a model that peft has wrapped with an adapter it is a merged copy.
+    Of a model that peft has wrapped with an adapter it is a merged copy. `pairs` are what it is asked to read.
 
     Raises:
         KindError: a part of them alone, a pair or pipeline of something else, or parts of which one reads texts
             and the other pictures.
-        InputError: an adapter that cannot be merged.
+        InputError: an adapter that cannot be merged, or settings of a pipeline that cannot be followed.
     """
+    if isinstance(source, TextClassificationPipeline | ImageClassificationPipeline):
+        _check_scores(source)
     if isinstance(source, TextClassificationPipeline):
-        parts: tuple[object, ...] = (source.model, source.tokenizer)
+        parts: tuple[object, ...] = (source.model, _tokenizer_of(source, pairs))
     elif isinstance(source, ImageClassificationPipeline):
         parts = (source.model, source.image_processor)
     elif isinstance(source, Pipeline):
@@ -100,6 +109,60 @@ def loaded_parts(source: object) -> tuple[PreTrainedModel, Reader] | None:
     )
 
 
+def _check_scores(pipeline: Pipeline) -> None:
+    """Raise InputError if a pipeline's scores are not the numbers that the configuration stands for."""
+    config = pipeline.model.config
+    several = check_head(config.to_dict(), WHAT) or is_relevance(config)
+    expected = "none" if gives_number(config) else "sigmoid" if several else "softmax"
+    default = "sigmoid" if config.num_labels == 1 and config.problem_type is None else expected
+    function = pipeline._postprocess_params.get("function_to_apply")
+    if (got := default if function is None else function.value) != expected:
+        raise InputError(
+            f"expected a pipeline with function_to_apply = {expected!r}, for which its model's configuration "
+            f"stands, got {got!r}; set function_to_apply, or model.config.problem_type to what the outputs are"
+        )
+
+
+def _tokenizer_of(pipeline: Pipeline, pairs: bool) -> object:
+    """Return a copy of a pipeline's tokenizer, whose limit is the length to which the pipeline cuts texts.
+
+    What the pipeline reads is compared, so that settings that change nothing, such as padding, are left alone.
+
+    Raises:
+        InputError: its settings change the tokens in another way.
+    """
+    settings, tokenizer = pipeline._preprocess_params, deepcopy(pipeline.tokenizer)
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        return tokenizer
+    length = min(settings.get("max_length") or 0, longest(pipeline.model, tokenizer))
+    long, short = " ".join(SENTENCES * (1 + length // 16)), SENTENCES[1]
+    for texts in ((long, short), (short, long)) if pairs else ((long, None), (short, None)):
+        sample = dict(zip(("text", "text_pair"), texts, strict=True))
+        expected = _tokens(tokenizer(**sample, return_tensors="pt", verbose=False))
+        tokens = torch.empty(2, 0)
+        with suppress(Exception), quiet():  # which the tokenizers library raises
+            tokens = _tokens(pipeline.preprocess(sample, **settings))
+        if 0 < tokens.shape[1] < expected.shape[1]:
+            tokenizer.model_max_length = tokens.shape[1]
+            expected = _tokens(tokenizer(**sample, return_tensors="pt", truncation=True))
+        if not torch.equal(tokens, expected):
+            listed = ", ".join(f"{name} = {value!r:.60}" for name, value in settings.items())
+            raise InputError(
+                "expected a pipeline that reads texts as its tokenizer does, or cut by truncation = True and "
+                f"max_length, got one with {listed}; leave out what changes the tokens"
+            )
+    tokenizer("", verbose=False)  # it keeps the last limit, and would be saved with it
+    return tokenizer
+
+
+def _tokens(encoding: Mapping[str, Any]) -> Tensor:
+    """Return the tokens and their types (2, N), without padding."""
+    ids: Tensor = encoding["input_ids"]
+    types = encoding.get("token_type_ids", torch.zeros_like(ids))
+    real = encoding.get("attention_mask", torch.ones_like(ids))
+    return torch.stack([ids, types])[:, real.bool()]
+
+
 def _is_part(value: object) -> bool:
     return isinstance(value, torch.nn.Module | PreTrainedTokenizerBase | BaseImageProcessor)
 
@@ -135,7 +198,7 @@ def open_loaded(
         KindError: as `loaded_parts`.
         InputError: as `open_classifier`, or the copy does not compute what the user's own model does.
     """
-    if (parts := loaded_parts(source)) is None:
+    if (parts := loaded_parts(source, pairs=pairs)) is None:
         return None
     device = copy_device(parts[0]) if device is None else device
     with saved(*parts) as folder:
@@ -149,7 +212,7 @@ def open_loaded(
         compare_pictures(own_model, reader, model)
     else:
         assert isinstance(reader, PreTrainedTokenizerBase)
-        compare_texts(own_model, reader, model, settings)
+        compare_texts(own_model, reader, model)
     settings = settings.model_copy(update={"source": MODEL_IN_MEMORY + settings.weights[:16]})
     model.settings = settings
     return model, settings
@@ -181,6 +244,10 @@ def saved(model: PreTrainedModel, reader: Reader) -> Iterator[Path]:
     """
     # `save_pretrained` writes both into the configuration of the user's own model.
     originals = {name: getattr(model.config, name, None) for name in ("dtype", "architectures")}
+    if isinstance(reader, PreTrainedTokenizerBase):
+        # It is saved with the options that it was made with alone, and forgets those that were set later.
+        reader = copy(reader)
+        reader.init_kwargs = {**dict.fromkeys(_SET_LATER), **reader.init_kwargs}
     with TemporaryDirectory(prefix="heedmap-") as folder:
         try:
             with quiet():

@@ -18,9 +18,10 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from heedmap.errors import InputError
 from heedmap.huggingface.attention_hook import NAME, Call, Visitor, visiting
+from heedmap.huggingface.embedding import look_up_with_norm
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.measuring import WeightRecorder
+from heedmap.huggingface.measuring import WeightRecorder, answer
 from heedmap.models import kernels
 
 Kind = Literal["interface", "softmax", "reading"]
@@ -78,6 +79,8 @@ def attach(model: PreTrainedModel, inputs: Inputs | None = None) -> ModelAdapter
         settings.hooks.extend(_multiplying_fast(model))
         try:
             kind = _find_access(model, inputs)
+            if kind is not None and "input_ids" in inputs:
+                settings.hooks.extend(look_up_with_norm(model, inputs, answer))
         except BaseException:
             detach(model)
             raise

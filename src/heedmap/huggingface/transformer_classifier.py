@@ -36,7 +36,7 @@ from heedmap.huggingface.verification import drift
 from heedmap.huggingface.views import View, on_words
 from heedmap.importance.words import sum_by_word
 from heedmap.models.layered import Map
-from heedmap.models.trace import READS, Trace
+from heedmap.models.trace import READS, Trace, is_scale_free
 from heedmap.nouns import Nouns
 from heedmap.settings.models import TransformerSettings
 
@@ -108,6 +108,9 @@ class TransformerClassifier:
         self.rerun = Rerun(self.adapter, self.layout.names, self.calls[self.layer], reads, sample)
         self.quick = self._quick(sample)
         self.fuses = self._fuses(sample)
+        batch = self.batch(self.samples[:1], [0])
+        if is_scale_free(lambda vectors: self.logits_from(vectors, batch), self.embed(batch)):
+            self.capabilities -= {"gradients"}
         self._maps = Maps(self.adapter, tokenizer, self.layout, self._projections())
         self.missing = self._maps.missing()
         if settings.view in self.missing:

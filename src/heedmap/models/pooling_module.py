@@ -19,7 +19,7 @@ from heedmap.data.texts import Text
 from heedmap.errors import InputError
 from heedmap.models.per_class_classifier import row_of
 from heedmap.models.stored_embedding import StoredEmbedding
-from heedmap.models.trace import READS, Trace
+from heedmap.models.trace import READS, Trace, is_scale_free
 from heedmap.settings.models import PoolingSettings
 
 POSITIONS = 16_384  # per batch
@@ -48,6 +48,8 @@ class PoolingModule:
         self.settings, self.module, self.vocabulary = settings, module, vocabulary
         self.classes, self.reader = list(classes), reader
         self.embedding = StoredEmbedding(vocabulary.vectors)
+        if reader.is_scale_free:
+            self.capabilities = READS - {"gradients"}
 
     @property
     def precision(self) -> torch.dtype:
@@ -187,6 +189,7 @@ class Reader:
                 "nothing"
             )
         self._check_normaliser(vectors)
+        self.is_scale_free = is_scale_free(lambda bag: self.read(bag)[0], probes[1])
 
     @torch.no_grad()
     def _check_normaliser(self, vectors: Float[Tensor, "T E"]) -> None:

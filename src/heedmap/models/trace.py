@@ -1,6 +1,6 @@
 """Define the trace of one forward pass, and the protocol of a model on trial."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, runtime_checkable
@@ -72,6 +72,20 @@ class Trace:
 
 Capability = Literal["reading", "gradients", "read-out", "classes"]
 READS: frozenset[Capability] = frozenset({"reading", "gradients", "classes"})
+
+LEAST_OF_SCALE = 1e-2  # of the change by other vectors: what their length has to change
+
+
+@torch.no_grad()
+def is_scale_free(predict: Callable[[Tensor], Tensor], vectors: Float[Tensor, "*B L E"]) -> bool:
+    """Return whether f(c · x) = f(x) for c > 0 at every position: then gradients by x say nothing of its parts.
+
+    Gradient × input is 0 by construction, and along the path of integrated gradients f jumps at x = 0 alone.
+    """
+    factors = 2 + torch.arange(vectors.shape[-2], device=vectors.device).unsqueeze(1) % 2
+    logits, of_longer, of_rolled = map(predict, (vectors, factors * vectors, vectors.roll(1, -1)))
+    limit = LEAST_OF_SCALE * (of_rolled - logits).abs().max()
+    return bool((of_longer - logits).abs().max() < limit)
 
 
 @runtime_checkable

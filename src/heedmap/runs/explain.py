@@ -109,14 +109,15 @@ def explain(
         TypeError: no run and no model, or a text that is no string and no picture.
     """
     check_input(text, query)  # before anything is opened
-    place, settings, model = _opened(source, variant, device_name(device), output)
-    if settings.data.source == NO_DATA and (query is not None or is_list_of_pairs(text)):
+    pairs = query is not None or is_list_of_pairs(text)
+    place, settings, model = _opened(source, variant, device_name(device), output, pairs)
+    if settings.data.source == NO_DATA and pairs:
         settings = given_pairs(settings, model)
     return explain_input(place, settings, model, text, query, (target, foil))
 
 
 def _opened(
-    source: Source, variant: str | None, device: str | None, output: str | None
+    source: Source, variant: str | None, device: str | None, output: str | None, pairs: bool
 ) -> tuple[Path, RunSettings, Model]:
     """Return a source's folder or name, its settings and its model."""
     if variant is not None and not isinstance(source, str | Path):
@@ -138,7 +139,7 @@ def _opened(
         from heedmap.huggingface.from_memory import open_loaded
 
         of_label = {} if output is None else {"output": output}
-        if (opened_model := open_loaded(source, of_label, device)) is not None:
+        if (opened_model := open_loaded(source, of_label, device, pairs=pairs)) is not None:
             model, settings_of_model = opened_model
             return Path(IN_MEMORY), _settings_of(settings_of_model, model.nouns), model
     return opened(name_of(source, MODEL), variant, device, output)

@@ -161,7 +161,7 @@ class _Table:
         if not looked_up.requires_grad or looked_up.device.type != "cpu" or distributed:
             return None  # autograd makes a dense gradient
         passed_on: Tensor = _RowGradient.apply(  # type: ignore[no-untyped-call]
-            looked_up.detach(), self.weight, inputs[0], module.padding_idx
+            looked_up.detach(), module.weight, inputs[0], module.padding_idx
         )
         return passed_on
 
