@@ -36,9 +36,6 @@ SLOW = frozenset(
         "models.encoders.GRU.last",
         "models.encoders.NoEncoder.last",
         "models.scores.PairDot.forward",
-        "papers.clark.probes.DistanceWordsProbe.forward",
-        "papers.clark.texts.Vectors.of",
-        "papers.clark.texts.WordVectors.of",
         "papers.lu.measures.perturbation.<locals>.hook",
         "papers.snell.records.padded",
     )

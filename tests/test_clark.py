@@ -9,9 +9,11 @@ import pytest
 import torch
 from conftest import contents, watched
 from tiny_transformers import reviews_classifier, tiny_classifier
+from torch.nn import functional
 
 from heedmap.data.dependency_grammar import DependencyGrammar
 from heedmap.data.trees import ROOT, DependencyTree, hold_out
+from heedmap.data.vocabulary import Vocabulary
 from heedmap.errors import InputError
 from heedmap.huggingface.word_attention import (
     read_attention,
@@ -31,18 +33,10 @@ from heedmap.papers.clark.claims import (
 from heedmap.papers.clark.control import rules_of, with_control_heads
 from heedmap.papers.clark.figures import stress
 from heedmap.papers.clark.paper import reproduce
-from heedmap.papers.clark.probes import (
-    AttentionProbe,
-    AttentionWordsProbe,
-    ProbeTraining,
-    Sentence,
-    candidate_scores,
-    distance_features,
-    new_probes,
-)
+from heedmap.papers.clark.probes import ProbeTraining, Sentence, new_probes
 from heedmap.papers.clark.profiles import clusters_of, label_of, places_of, profile_rows
 from heedmap.papers.clark.relations import ALL, RelationSearch, per_sentence
-from heedmap.papers.clark.texts import SEGMENT, segments
+from heedmap.papers.clark.texts import SEGMENT, Vectors, WordVectors, segments
 from heedmap.papers.kit.registry import figures, paper
 
 LAYERS, HEADS = 2, 3
@@ -141,14 +135,13 @@ def test_control_heads_are_other_words_by_the_type_alone():
         assert (changed.words, changed.relations) == (tree.words, tree.relations)
         assert changed.scored == tree.scored
         for word, head in enumerate(changed.heads):
-            if word not in tree.scored:
-                assert head == tree.heads[word]
+            if tree.heads[word] == ROOT:
+                assert head == ROOT
                 continue
             rule = rules[tree.words[word].lower()]
-            assert 0 <= head < len(tree)
-            assert head != word
-            if 0 < word < len(tree) - 1:
-                assert head == (0, len(tree) - 1, word - 1)[rule]
+            end = len(tree) - 1
+            by_rule = {0: (end, end, end), end: (0, 0, end - 1)}.get(word, (0, end, word - 1))
+            assert head == by_rule[rule]
 
 
 @pytest.mark.parametrize("rule", range(3))
@@ -168,36 +161,100 @@ def sentence_of(size=4, heads=3, vector=2, seed=0):
     return Sentence(tree, attention, torch.randn(size, vector, generator=generator))
 
 
-@pytest.mark.parametrize("size", [2, 5])
-def test_probes_give_the_paper_s_scores(size):
-    sentence = sentence_of(size)
-    plain, with_words = AttentionProbe(3), AttentionWordsProbe(3, 2)
+def notebook_features(n):
+    """The notebook's eight features of each word (row) and candidate (column), the first being the root."""
+    features = np.zeros((8, n, n + 1))
+    for i in range(n):
+        features[7, i, 0] = 1
+        for j in range(n):
+            features[0, i, j + 1] = max(j - i, 0) / n
+            features[1, i, j + 1] = max(i - j, 0) / n
+            for place, offset in enumerate((0, -1, 1, -2, 2), 2):
+                features[place, i, j + 1] = j - i == offset
+    return torch.from_numpy(features).float()
+
+
+def notebook_logits(name, read, parameters):
+    """The notebook's scores of the root and of all words, with [CLS] before and [SEP] behind the words."""
+    n, maps = len(read.vectors), torch.cat([read.attention, read.attention.transpose(1, 2)])
+    framed = functional.pad(maps, (1, 1, 1, 1), value=0.3)
+    root = 0.7 * framed[:, 1:-1, :1] - 0.4 * framed[:, 1:-1, -1:]
+    candidates = torch.cat([root, framed[:, 1:-1, 1:-1]], -1)
+    words = torch.zeros(n, n + 1, 2 * read.vectors.shape[1])
+    for i in range(n):
+        for j in range(n):
+            words[i, j + 1] = torch.cat([read.vectors[i], read.vectors[j]])
+    if name == "attention":
+        (weights,) = parameters
+        return (candidates * weights[:, None, None]).sum(0)
+    if name == "attention and vectors":
+        kernel, bias = parameters
+        return ((words @ kernel.T + bias) * candidates.permute(1, 2, 0)).sum(-1)
+    kernel, bias, output, last = parameters
+    features = notebook_features(n).permute(1, 2, 0)[..., [0, 1, 5, 3, 2, 4, 6]]
+    hidden = torch.tanh(torch.cat([features, words], -1) @ kernel.T + bias)
+    return (hidden @ output.T + last).squeeze(-1)
+
+
+def words_of(size, seed):
+    """A sentence whose second word is the root, with a full stop, and its attention and vectors."""
+    heads = [1, ROOT, *[int(h) for h in np.random.default_rng(seed).integers(1, size, size - 2)]]
+    relations = ("det", "root", *["dep"] * (size - 3), "punct")
+    pieces = tuple(f" w{i}" for i in range(size))
+    return replace(
+        sentence_of(size, seed=seed), tree=DependencyTree(pieces, tuple(heads), relations)
+    )
+
+
+def notebook_step(scores, heads, parameters, moments, t):
+    """One step of TensorFlow's Adam on the sum over all words that have a head."""
+    rows = [word for word, head in enumerate(heads) if head != ROOT]
+    loss = sum(scores[word].logsumexp(0) - scores[word, heads[word]] for word in rows)
+    rate = 0.002 * math.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+    gradients = torch.autograd.grad(loss, parameters)
     with torch.no_grad():
-        for parameter in (*plain.parameters(), *with_words.parameters()):
-            parameter.normal_(generator=torch.Generator().manual_seed(1))
-    a, v = sentence.attention, sentence.vectors
-    for j in range(size):
-        for i in range(size):
-            w, u = plain.to_dependent, plain.to_head
-            expected = sum(w[k] * a[k, i, j] + u[k] * a[k, j, i] for k in range(3))
-            torch.testing.assert_close(plain(sentence)[j, i], expected)
-            both = torch.cat([v[i], v[j]])
-            w, u = (torch.cat([*with_words.weights[d]]).T @ both for d in range(2))
-            expected = sum(w[k] * a[k, i, j] + u[k] * a[k, j, i] for k in range(3))
-            torch.testing.assert_close(with_words(sentence)[j, i], expected)
-    scores = candidate_scores(plain, sentence)
-    assert scores.shape == (size - 1, size)
-    assert [int(row.isinf().nonzero()) for row in scores] == [*range(1, size)]
+        for parameter, moment, gradient in zip(parameters, moments, gradients, strict=True):
+            moment[0] = 0.9 * moment[0] + 0.1 * gradient
+            moment[1] = 0.999 * moment[1] + 0.001 * gradient**2
+            parameter.sub_(rate * moment[0] / (moment[1].sqrt() + 1e-8))
 
 
-def test_distances_ahead_and_behind_are_apart():
-    features = distance_features(8)
-    assert features.shape == (8, 8, 13)
-    assert features[2, 4].tolist() == [0.0] * 7 + [1.0] + [0.0] * 3 + [
-        pytest.approx(math.log(3)),
-        0.0,
-    ]
-    assert features[7, 0].tolist() == [0.0] * 12 + [pytest.approx(math.log(8))]
+def test_probes_score_and_learn_as_the_notebook_s():
+    """Of sentences in which words are up to eight apart; the root, its first candidate, is none of ours."""
+    for name, probe in new_probes(3, 2, 0).items():
+        training = ProbeTraining(probe)
+        parameters = [p.detach().clone().requires_grad_() for p in probe.parameters()]
+        moments = [[0.0, 0.0] for _ in parameters]
+        for t in range(1, 6):
+            read = words_of(4 + t, seed=t)
+            scores = notebook_logits(name, read, parameters)[:, 1:]
+            # Only as probabilities: the last bias of distances is without effect, and rounding moves it.
+            torch.testing.assert_close(probe(read).log_softmax(-1), scores.log_softmax(-1))
+            predicted = scores.argmax(-1).tolist()
+            gold = [head if head == ROOT or i % 2 else predicted[i]
+                    for i, head in enumerate(read.tree.heads)]  # fmt: skip
+            right = sum(predicted[word] == gold[word] for word in read.tree.scored)
+            assert training.right(read, gold) == right > 0
+            training.step(read, read.tree.heads)
+            notebook_step(scores, read.tree.heads, parameters, moments, t)
+
+
+def test_probes_begin_as_in_tensorflow():
+    """Kernels by Glorot's limit √(6 / (inputs + outputs)), for a vector of n √(3 / n), and biases of 0."""
+    heads, size = 72, 300
+    plain, with_words, distances = new_probes(heads, size, 0).values()
+    assert with_words.weights.weight.shape == (2 * heads, 2 * size)
+    assert distances.hidden.weight.shape == (256, 7 + 2 * size)
+    for weights, limit in (
+        (plain.weights, math.sqrt(3 / 144)),
+        (with_words.weights.weight, math.sqrt(6 / (600 + 144))),
+        (distances.hidden.weight, math.sqrt(6 / (607 + 256))),
+        (distances.output.weight, math.sqrt(6 / 257)),
+    ):
+        assert 0.95 * limit < weights.abs().max() <= limit
+        assert float(weights.detach().std()) == pytest.approx(limit / math.sqrt(3), rel=0.1)
+    biases = [with_words.weights.bias, distances.hidden.bias, distances.output.bias]
+    assert not any(bias.any() for bias in biases)
 
 
 def test_a_probe_finds_trees_that_heads_hold_together_and_no_control():
@@ -223,7 +280,7 @@ def test_a_probe_finds_trees_that_heads_hold_together_and_no_control():
     for task in ("trees", "control"):
         training = ProbeTraining(new_probes(6, 2, 0)["attention"])
         heads = [t.heads if task == "trees" else with_control_heads(t, rules).heads for t in trees]
-        for read, gold in list(zip(sentences, heads, strict=True))[:200]:
+        for read, gold in 4 * list(zip(sentences, heads, strict=True))[:200]:
             training.step(read, gold)
         judged = zip(sentences[200:], heads[200:], strict=True)
         share[task] = sum(training.right(read, gold) for read, gold in judged) / total
@@ -231,11 +288,15 @@ def test_a_probe_finds_trees_that_heads_hold_together_and_no_control():
     assert share["control"] < 0.4
 
 
-def test_sentences_without_scored_words_are_no_step():
-    lone = replace(sentence_of(1), tree=DependencyTree(("Go",), (ROOT,), ("root",)))
-    training = ProbeTraining(AttentionProbe(3))
-    training.step(lone, [ROOT])
-    assert training.right(lone, [ROOT]) == 0
+def test_vectors_of_a_file_are_read_as_they_are_and_embeddings_scaled():
+    vocabulary = Vocabulary.build([["the", "film"]], 1)
+    table = np.arange(2 * len(vocabulary), dtype=np.float32).reshape(-1, 2)
+    tree = DependencyTree(("The", " film"), (1, ROOT), ("det", "root"))
+    expected = table[vocabulary.encode(["the", "film"])[1:-1]]
+    model = tiny_classifier()
+    of_file = Vectors(model, WordVectors(vocabulary, table), [tree]).of(tree)
+    assert of_file.tolist() == expected.tolist()
+    assert float(Vectors(model, None, [tree]).of(tree).square().mean()) == pytest.approx(1)
 
 
 def scored(correct, seeds=1, words=10):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from heedmap.data.trees import DependencyTree
+from heedmap.data.trees import ROOT, DependencyTree
 
 RULES = 3
 
@@ -22,13 +22,13 @@ def rules_of(trees: Sequence[DependencyTree], rng: np.random.Generator) -> dict[
 
 
 def with_control_heads(tree: DependencyTree, rules: dict[str, int]) -> DependencyTree:
-    """Return a sentence whose scored words have the heads of their rules; the others keep theirs.
+    """Return a sentence whose words have the heads of their rules; the root stays the root.
 
     The first word's head is the last where its rule says itself or the word before, and the last word's the
     first where its rule says itself.
     """
     heads, end = list(tree.heads), len(tree) - 1
-    for word in tree.scored:
+    for word in (word for word, head in enumerate(heads) if head != ROOT):
         head = (0, end, word - 1)[rules[tree.words[word].lower()]]
         heads[word] = head if head not in (word, -1) else end - word
     return replace(tree, heads=tuple(heads))

@@ -1,6 +1,7 @@
 """What Clark et al. report of single heads of BERT-base on the Penn Treebank, with Stanford's dependencies.
 
-Their scores of probes and baselines are not printed here: they could not be read in the paper itself.
+Of the probes the notebook prints one number: 78.0 % of the words, roots included, by attention with vectors.
+Ours leave the roots out, so that it stands on no line. The paper's other scores could not be read.
 """
 
 from heedmap.papers.kit.sources import Source

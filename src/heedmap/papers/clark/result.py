@@ -7,6 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 import pandas as pd
 
+from heedmap.importance.head_relations import FARTHEST
 from heedmap.papers.clark.claims import Scores, claims, difference
 from heedmap.papers.clark.figures import figures
 from heedmap.papers.clark.profiles import BROAD, LABELS
@@ -78,12 +79,22 @@ class Clark(CellReproduction[ClarkSettings]):
     @property
     def differences(self) -> list[str]:
         """How it differs from the paper."""
+        glove = (
+            []
+            if self.settings.vectors
+            else ["probes read embeddings of the model instead of GloVe"]
+        )
         return [
             f"{self.name} instead of BERT-base and the Penn Treebank",
             f"{self.settings.segments} segments instead of 1000",
-            f"probes learn from at most {self.settings.train_sentences} sentences instead of some 40,000",
+            f"probes learn from at most {self.settings.train_sentences} sentences instead of 36,160, "
+            "in an order drawn by the seed",
+            *glove,
             "heads and offsets are chosen on other sentences than they are judged on",
-            "roots have no score in the probes",
+            f"fixed offsets reach {FARTHEST} words in both directions instead of 3 before and 2 behind",
+            "the word without a head is in no accuracy, and punctuation not in that of all relations",
+            "the root is no candidate of the probes, which do not learn from the word without a head",
+            "the head of a possessor is read from its own attention, also before 's",
             "texts have one [SEP] instead of two",
         ]
 

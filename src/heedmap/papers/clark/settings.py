@@ -10,7 +10,7 @@ from heedmap.settings.base import Positive, Settings
 class ClarkSettings(Settings):
     """The texts are `trees`, by their fingerprint: sentences of our grammar, or of a user's file.
 
-    The paper has 1000 `segments` of at most 128 positions and learns from some 40,000 sentences; `seeds` and
+    The paper has 1000 `segments` of at most 128 positions and learns from 36,160 sentences; `seeds` and
     `controls` (draws of the control task for single heads) are ours.
     """
 

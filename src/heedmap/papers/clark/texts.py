@@ -23,7 +23,7 @@ from heedmap.huggingface.word_attention import unreadable, word_vectors
 from heedmap.papers.kit.parts import left_out_of
 
 SEGMENT = 128  # positions, special ones included, as in the paper
-SCALED_BY = 100  # sentences, by whose words vectors are scaled
+SCALED_BY = 100  # sentences, by whose words embeddings are scaled
 FEWEST = 20
 GRAMMAR = "our grammar"
 
@@ -118,7 +118,7 @@ def read_word_vectors(path: Path, trees: Sequence[DependencyTree]) -> tuple[Word
 
 
 class Vectors:
-    """Vectors of words for probes, of a file or else the model's embeddings, scaled to a mean square of 1."""
+    """Vectors of words for probes: of a file, or else the model's embeddings, scaled to a mean square of 1."""
 
     def __init__(
         self,
@@ -127,11 +127,12 @@ class Vectors:
         trees: Sequence[DependencyTree],
     ) -> None:
         self.model, self.from_file, self.scale = model, from_file, 1.0
-        sample = torch.cat([self.of(tree) for tree in trees[:SCALED_BY]])
-        self.scale = float(sample.square().mean().sqrt()) or 1.0
+        if from_file is None:
+            sample = torch.cat([self.of(tree) for tree in trees[:SCALED_BY]])
+            self.scale = float(sample.square().mean().sqrt()) or 1.0
 
     def of(self, tree: DependencyTree) -> Float[Tensor, "T E"]:
         """Return the vectors of a sentence's words."""
         if self.from_file is not None:
-            return self.from_file.of(tree) / self.scale
+            return self.from_file.of(tree)
         return word_vectors(self.model, tree.pieces) / self.scale

@@ -90,7 +90,8 @@ class Vashishth(CellReproduction[VashishthSettings]):
         return [
             "the sizes of models and samples are ours",
             "of translators the share of right sub-words instead of BLEU",
-            "no self-attention, no question answering with hierarchical models, no ratings by people",
+            "no random weights, no self-attention, no question answering with hierarchical models, "
+            "no ratings by people",
         ]
 
     @cached_property
