@@ -69,12 +69,26 @@ def as_parquet(folder, arrays):
     np.savez(folder / "head.npz", weight=arrays["weight"], bias=arrays["bias"])
 
 
-WRITERS = (as_npz, as_offsets, as_safetensors, as_parquet)
+def as_padded(folder, arrays):
+    """Arrays (B, T), (B, K, T) and so on, filled up with 0 to one size."""
+    rows = arrays["attention"].ndim - 1
+    parts, longest = instances_of(arrays), max(SIZES)
+    full = {}
+    for name, axis in (("attention", rows), ("values", rows)):
+        fill = [
+            [(0, longest - n) if a == axis else (0, 0) for a in range(parts[name][0].ndim)]
+            for n in SIZES
+        ]
+        full[name] = np.stack([np.pad(p, w) for p, w in zip(parts[name], fill, strict=True)])
+    np.savez(folder / "arrays.npz", **{**arrays, **full})
+
+
+WRITERS = (as_npz, as_padded, as_offsets, as_safetensors, as_parquet)
 
 
 # In a list of lists, rows of no items have no shape.
 @pytest.mark.parametrize(
-    ("write", "rows"), [*((write, 1) for write in WRITERS), *((write, 2) for write in WRITERS[:3])]
+    ("write", "rows"), [*((write, 1) for write in WRITERS), *((write, 2) for write in WRITERS[:4])]
 )
 def test_every_kind_of_file_gives_the_run_of_the_same_arrays(tmp_path, write, rows):
     arrays = made(rows)
@@ -84,6 +98,24 @@ def test_every_kind_of_file_gives_the_run_of_the_same_arrays(tmp_path, write, ro
     assert run.corpus.fingerprint() == expected.corpus.fingerprint()
     assert run.corpus.left_out == {"no items": 1}
     assert run.settings.data.source == str(tmp_path)
+
+
+def test_padded_files_have_lengths_or_a_mask_or_are_refused(tmp_path):
+    arrays = made()
+    as_padded(tmp_path, arrays)
+    stored = {**np.load(tmp_path / "arrays.npz")}
+    lengths = stored.pop("lengths")
+    keep = lengths > 0  # an instance of no items has no weights
+    without_empty = {
+        n: a[keep] if n in ("attention", "values", "labels") else a for n, a in stored.items()
+    }
+    as_npz(tmp_path, without_empty)
+    with refused(str(tmp_path), "items of 0", "lengths", "mask"):
+        from_array_files(tmp_path)
+    mask = np.arange(max(SIZES)) < lengths[keep, None]
+    as_npz(tmp_path, {**without_empty, "mask": mask})
+    expected = hm.from_arrays(**instances_of(arrays))
+    assert from_array_files(tmp_path).settings.model == expected.settings.model
 
 
 def test_names_of_items_and_classes_stand_in_json_or_npz(tmp_path):

@@ -111,6 +111,46 @@ def test_bags_in_memory_are_read_as_those_in_files(tmp_path, arrays):
         hm.train(held, out=tmp_path / "run", progress=False)
 
 
+def test_padded_bags_are_refused_and_masked_arrays_are_read_as_masked(tmp_path, arrays):
+    labels, longest = ["normal", "tumour"] * 20, max(map(len, arrays))
+    fill = [longest - len(array) for array in arrays]
+    held = hm.load_bags(arrays, labels, coordinates=[a[:, :2] for a in arrays])
+    for before in (False, True):
+        sides = [(n, 0) if before else (0, n) for n in fill]
+        padded = np.stack([np.pad(a, (n, (0, 0))) for a, n in zip(arrays, sides, strict=True)])
+        is_padding = (
+            np.stack(
+                [
+                    np.pad(np.zeros(len(a)), n, constant_values=1)
+                    for a, n in zip(arrays, sides, strict=True)
+                ]
+            )
+            > 0
+        )
+        with refused("bags", "40 instances", "items of 0", "cut it off", "masked"):
+            hm.load_bags(padded, labels)
+        masked = np.ma.array(padded, mask=np.tile(is_padding[..., None], padded.shape[2]))
+        with pytest.warns(UserWarning, match=f"{sum(fill)} of {40 * longest} items are padding"):
+            read = hm.load_bags(masked, labels, coordinates=padded[..., :2])
+        assert read.fingerprint() == held.fingerprint()
+        assert all(
+            np.array_equal(one.vectors.coordinates(tokens), held.vectors.coordinates(tokens))
+            for one in read.splits.values()
+            for tokens in one.tokens
+        )
+        folder = tmp_path / str(before)
+        folder.mkdir()
+        write(folder, list(padded), "npy")
+        write_labels(folder)
+        with refused("s0.npy", "40 instances", "items of 0"):
+            load(str(folder))
+    few = [*arrays[:39], np.pad(arrays[39], ((0, 1), (0, 0)))]
+    with pytest.warns(
+        UserWarning, match="1 of 40 instances begin or end with items of 0, which count"
+    ):
+        hm.load_bags(few, labels)
+
+
 def test_bags_without_a_label_and_labels_without_a_bag_are_counted(tmp_path, arrays):
     write(tmp_path, arrays[:39], "npy")
     write_labels(tmp_path)

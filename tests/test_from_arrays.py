@@ -240,6 +240,138 @@ def test_weights_of_another_sum_are_scaled_and_the_prediction_stays():
     assert twice.model.attention[0].sum() == 1
 
 
+def padded(*, left=False):
+    """Arrays of 12 instances of 2 to 8 items, by instance, and filled up to 8 with NaN and weights of 0."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(2, 9, 12)
+    mask = np.arange(8) < lengths[:, None]
+    mask = mask[:, ::-1] if left else mask
+    attention, values = np.zeros((12, 8)), np.full((12, 8, 3), np.nan)
+    attention[mask] = np.concatenate([rng.dirichlet(np.ones(n)) for n in lengths])
+    values[mask] = rng.normal(size=(lengths.sum(), 3))
+    names = [[f"{i}.{t}" for t in range(8)] for i in range(12)]
+    weight = rng.normal(size=(1, 3))
+    own = {
+        "attention": [a[m] for a, m in zip(attention, mask, strict=True)],
+        "values": [h[m] for h, m in zip(values, mask, strict=True)],
+        "items": [
+            [n for n, is_item in zip(*both, strict=True) if is_item]
+            for both in zip(names, mask, strict=True)
+        ],
+        "weight": weight,
+    }
+    full = {"attention": attention, "values": values, "items": names, "weight": weight}
+    return own, full, lengths, mask
+
+
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        (lambda full, lengths, mask: {**full, "lengths": lengths}, False),
+        (lambda full, lengths, mask: {**full, "lengths": torch.tensor(lengths).float()}, False),
+        (lambda full, lengths, mask: {**full, "mask": mask}, True),
+        (lambda full, lengths, mask: {**full, "mask": mask.astype(int).tolist()}, False),
+        (
+            lambda full, lengths, mask: {
+                **full,
+                "attention": np.ma.array(full["attention"] + 0.25 * ~mask, mask=~mask),
+            },
+            True,
+        ),
+        (
+            lambda full, lengths, mask: {
+                **full,
+                "values": [
+                    np.ma.array(h, mask=np.tile(~m[:, None], 3))
+                    for h, m in zip(full["values"], mask, strict=True)
+                ],
+            },
+            True,
+        ),
+    ],
+)
+def test_padded_arrays_are_the_run_of_their_items_alone(told, left):
+    own, full, lengths, mask = padded(left=left)
+    expected, run = hm.from_arrays(**own), hm.from_arrays(**told(full, lengths, mask))
+    assert run.settings.model == expected.settings.model
+    assert run.corpus.fingerprint() == expected.corpus.fingerprint()
+    assert run.corpus.notes[0] == f"{96 - lengths.sum()} of 96 items are padding: left out"
+    weights, said = own["attention"][3], own["values"][3] @ own["weight"].T
+    rng = np.random.default_rng(1)
+    shuffled = [1 / (1 + np.exp(-rng.permutation(weights) @ said[:, 0])) for _ in range(2000)]
+    z = weights @ said[:, 0]
+    audit = hm.audit(run, permutations=2000, progress=False)
+    tvd = audit["permutation"]["median_tvd"][3]
+    assert tvd == pytest.approx(np.median(abs(np.array(shuffled) - 1 / (1 + np.exp(-z)))), abs=0.02)
+
+
+def test_padding_that_nothing_tells_is_refused_and_few_items_of_weight_0_are_noted():
+    for left in (False, True):
+        full = padded(left=left)[1]
+        full["values"] = np.nan_to_num(full["values"])
+        with refused("attention", "11 of 12 instances", "padding", "lengths", "mask"):
+            hm.from_arrays(**full)
+        few = {name: part[1:3] if name != "weight" else part for name, part in full.items()}
+        few = {n: [*p, *padded()[0][n]] if n != "weight" else p for n, p in few.items()}
+        (note,) = [n for n in hm.from_arrays(**few).corpus.notes if "items of 0" in n]
+        assert note.startswith("2 of 14 instances begin or end with items of 0, which count")
+    told = hm.from_arrays(**full, lengths=[8] * 12)  # sparse weights: all are items
+    assert [len(text) for text in told.corpus.splits["test"].tokens] == [8] * 12
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (lambda lengths, mask: {"lengths": lengths, "mask": mask}, ["lengths or mask", "both"]),
+        (lambda lengths, mask: {"lengths": lengths[1:]}, ["lengths", "12 instances"]),
+        (lambda lengths, mask: {"lengths": lengths + 7}, ["lengths[0]", "up to 8 items"]),
+        (lambda lengths, mask: {"lengths": []}, ["lengths", "12 instances"]),
+        (lambda lengths, mask: {"lengths": lengths - 1}, ["attention[0]", "weight 0 on padding"]),
+        (
+            lambda lengths, mask: {"mask": ~mask},
+            ["attention[0]", "weight 0 on padding", "mask is 1"],
+        ),
+        (lambda lengths, mask: {"mask": mask[:, 1:]}, ["mask[0]", "8 items", "(7,)"]),
+    ],
+)
+def test_lengths_and_masks_that_do_not_fit_are_refused_in_one_line(options, names):
+    _, full, lengths, mask = padded()
+    with refused(*names):
+        hm.from_arrays(**full, **options(lengths, mask))
+
+
+def test_what_a_masked_array_hides_is_never_read_as_a_number():
+    own, _, _, _ = padded()
+    hidden = np.ma.array(own["weight"], mask=[[True, False, False]])
+    with refused("weight", "masked array", "hides"):
+        hm.from_arrays(**{**own, "weight": hidden})
+    with refused("labels[0]", "None"):
+        hm.from_arrays(**own, labels=np.ma.array([0] * 12, mask=[True] + [False] * 11))
+    own["values"][2] = np.ma.array(own["values"][2], mask=np.eye(*own["values"][2].shape))
+    with refused("values[2]", "masked array", "hides"):
+        hm.from_arrays(**own)
+
+
+def test_read_outs_that_are_probabilities_are_refused_unless_predictions_show_logits():
+    rng = np.random.default_rng(0)
+    attention, shares = list(rng.dirichlet(np.ones(4), 9)), list(rng.random((9, 4, 1)))
+    with refused("readouts", "logits", "0 to 1", "predictions"):
+        hm.from_arrays(attention, readouts=shares)
+    z = np.array([a @ s[:, 0] for a, s in zip(attention, shares, strict=True)])
+    run = hm.from_arrays(attention, readouts=shares, predictions=1 / (1 + np.exp(-z)))
+    assert run.facts["prediction_difference"] < 1e-9
+    with refused("predictions[", "differs"):
+        hm.from_arrays(attention, readouts=shares, predictions=z)
+    number = hm.from_arrays(attention, readouts=shares, unit="mm")
+    np.testing.assert_allclose(number.model.logits(whole(number))[:, 0], z)
+
+
+def whole(run):
+    """All instances of a run as a batch."""
+    texts = run.corpus.splits["test"].texts
+    return run.model.batch(texts, range(len(texts)))
+
+
 class OfAnother:
     """A tensor of a framework that has DLPack alone."""
 

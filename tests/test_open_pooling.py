@@ -287,6 +287,85 @@ def test_a_module_that_takes_items_for_bags_is_given_a_batch():
     assert torch.allclose(run.model.logits(batch), expected, atol=TOLERANCE)
 
 
+class Squeezed(nn.Module):
+    """An attention-based pooling that squeezes the batch away first and returns a probability, or a logit."""
+
+    layer = "attention.2"
+
+    def __init__(self, *, is_probability):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(WIDTH, HIDDEN), nn.ReLU())
+        self.attention = nn.Sequential(nn.Linear(HIDDEN, 5), nn.Tanh(), nn.Linear(5, 1))
+        self.head, self.is_probability = nn.Linear(HIDDEN, 1), is_probability
+
+    def forward(self, x, imposed=None):
+        x = x.squeeze(0)
+        h = self.encoder(x)
+        A = self.attention(h).transpose(1, 0).softmax(1) if imposed is None else imposed
+        z = self.head(A @ h)
+        p = z.sigmoid().clamp(1e-5, 1 - 1e-5)
+        return (p, p >= 0.5, A) if self.is_probability else (z, p, A)
+
+
+def test_a_module_that_squeezes_its_batch_reads_bags_of_any_size_in_a_batch():
+    torch.manual_seed(1)
+    module = Squeezed(is_probability=False).eval()
+    _, bags = make(ClamSB)
+    run = hm.open_pooling(module, bags, layer=module.layer)
+    texts = run.corpus.splits["test"].texts
+    batch = run.model.batch(texts, range(len(texts)))
+    with torch.no_grad():
+        expected = [module(torch.from_numpy(bag)[None])[0].flatten() for bag in bags]
+        without = reread_without_each(run.model, texts)
+        assert torch.allclose(run.model.logits(batch)[:, 1], torch.cat(expected), atol=TOLERANCE)
+        for i, item in ((1, 0), (1, 1), (2, 3)):
+            rest = torch.from_numpy(np.delete(bags[i], item, 0))[None]
+            assert torch.allclose(without[i][item][1].float(), module(rest)[0], atol=TOLERANCE)
+
+
+class Alone(Normalised):
+    """It squeezes all axes away, so that a bag of one item is none."""
+
+    def __init__(self):
+        super().__init__(lambda scores: scores.softmax(0))
+
+    def forward(self, bag):
+        return super().forward(bag.squeeze())
+
+
+def test_a_module_that_cannot_read_one_item_is_refused_when_it_is_opened():
+    module, bags = make(Alone)
+    with refused("Alone", "5, 7 and 1 items"):
+        hm.open_pooling(module, bags, layer="score")
+
+
+class Probable(Normalised):
+    """Probabilities of several classes, by a softmax or a sigmoid, or the logits of them."""
+
+    def __init__(self):
+        super().__init__(lambda scores: scores.softmax(0))
+        self.end = None
+
+    def forward(self, bag):
+        return self.end(super().forward(bag))
+
+
+def test_outputs_that_are_probabilities_are_refused_and_small_logits_are_not():
+    _, bags = make(ClamSB)
+    with refused("Squeezed", "logits", "0 to 1", "torch.logit"):
+        hm.open_pooling(Squeezed(is_probability=True).eval(), bags, layer=Squeezed.layer)
+    module, _ = make(Probable)
+    for module.end in (lambda z: z.softmax(-1), torch.sigmoid):
+        with refused("Probable", "logits", "0 to 1"):
+            hm.open_pooling(module, bags, layer="score")
+    for module.end in (lambda z: z.log_softmax(-1), lambda z: 0.5 + 0.01 * z):
+        run = hm.open_pooling(module, bags, layer="score")
+        batch = run.model.batch(run.corpus.splits["test"].texts, range(len(bags)))
+        with torch.no_grad():
+            expected = torch.cat([module(torch.from_numpy(bag)) for bag in bags])
+        assert torch.allclose(run.model.logits(batch), expected, atol=TOLERANCE)
+
+
 BAD = {
     "no layer": (ClamSB, {}, ("layer",)),
     "another layer": (ClamSB, {"layer": "attention"}, ("attention_net", "'attention'")),

@@ -8,7 +8,7 @@ import pytest
 import transformers as hf
 from PIL import Image
 from tiny_transformers import reviews_classifier
-from tiny_vision import CLASSES, picture, saved_pictures, saved_vision
+from tiny_vision import CLASSES, picture, plain_vision, processor, saved_pictures, saved_vision
 
 import heedmap as hm
 from heedmap.calibration.digit_vision import train_digit_vision
@@ -221,19 +221,69 @@ def test_a_picture_has_no_windows(model, pictures):
         hm.open_model(model, pictures, long_texts="windows", progress=False)
 
 
+GREY = picture(4)[..., 0].astype(np.int64)
+OF_MODES = {
+    "1": Image.fromarray(picture(4)).convert("1"),
+    "L": Image.fromarray(picture(4)).convert("L"),
+    "P": Image.fromarray(picture(4)).convert("P"),
+    "CMYK": Image.fromarray(picture(4)).convert("CMYK"),
+    "LA": Image.fromarray(picture(4)[..., :2], "LA"),
+    "RGBA": Image.fromarray(np.dstack([picture(4), picture(5)[..., :1]])),
+    "I;16": Image.fromarray((GREY * 257).astype(np.uint16)),
+    "I": Image.fromarray((GREY * 257 - 30000).astype(np.int32)),
+    "F": Image.fromarray((GREY * 1.7 - 90).astype(np.float32)),
+}
+NOTED = {
+    **dict.fromkeys(["LA", "RGBA"], "transparency"),
+    **dict.fromkeys(["I;16", "I", "F"], "more than 8 bits"),
+}
+
+
+def mode_of(picture):
+    if not isinstance(picture, str):
+        return picture.mode
+    with Image.open(picture) as opened:
+        return opened.mode
+
+
 @pytest.mark.filterwarnings("ignore:.*pictures have")
-def test_transparency_and_sixteen_bits_are_noted_and_read_as_they_look(model, tmp_path):
-    saved_pictures(tmp_path)
-    wide = np.linspace(0, 65535, 256).reshape(16, 16).astype(np.uint16)
-    Image.fromarray(wide).save(tmp_path / "cat" / "wide.png")
-    alpha = np.concatenate([picture(3), np.full((*picture(3).shape[:2], 1), 7, np.uint8)], axis=2)
-    Image.fromarray(alpha).save(tmp_path / "cat" / "clear.png")
-    assert (read_picture(tmp_path / "cat" / "wide.png")[..., 0] == wide // 257).all()
-    assert (read_picture(tmp_path / "cat" / "clear.png") == picture(3)).all()
-    corpus = hm.open_model(model, tmp_path, progress=False).corpus
-    count = len(corpus.splits["test"])
-    assert any(f"1 of {count} pictures have transparency (alpha)" in n for n in corpus.notes)
-    assert any(f"1 of {count} pictures have 16 bits per colour" in n for n in corpus.notes)
+def test_pictures_of_any_mode_are_read_as_transformers_pipeline_reads_them(tmp_path):
+    pipe = hf.pipeline(
+        "image-classification", model=plain_vision("vit"), image_processor=processor()
+    )
+
+    def loaded(pictures):
+        answers = [
+            {part["label"]: part["score"] for part in pipe(one, top_k=3)} for one in pictures
+        ]
+        return np.array([[answer[name] for name in CLASSES] for answer in answers])
+
+    folder = tmp_path / "pictures" / CLASSES[0]
+    folder.mkdir(parents=True)
+    for mode, image in OF_MODES.items():
+        if mode not in ("F", "I", "CMYK"):  # which PNG does not have
+            image.save(folder / f"{len(list(folder.iterdir()))}.png")
+    OF_MODES["CMYK"].save(folder / "x.jpg")
+    files = [str(file) for file in sorted(folder.iterdir())]
+    in_memory = hm.open_model(pipe, [*OF_MODES.values()], progress=False, out=tmp_path / "run")
+    in_files = hm.open_model(pipe, tmp_path / "pictures", progress=False)
+    for run, given in ((in_memory, [*OF_MODES.values()]), (in_files, files)):
+        expected = loaded(given)
+        texts = run.corpus.splits["test"].texts
+        audited = run.model.logits(run.model.batch(texts, range(len(texts)))).softmax(-1)
+        np.testing.assert_allclose(audited, expected, atol=1e-6)
+        modes = [mode_of(one) for one in given]
+        row = modes.index("I;16")
+        explanation = run.explain(given[row])
+        probabilities = explanation.to_dict()["probabilities"]
+        np.testing.assert_allclose(probabilities, expected[row], atol=1e-6)
+        assert ["more than 8 bits (mode I;16)" in note for note in explanation.notes] == [True]
+        for note in NOTED.values():
+            alike = sum(NOTED.get(mode) == note for mode in modes)
+            told = [n for n in run.corpus.notes if note in n]
+            assert sum(int(n.split(" of ")[0]) for n in told) == alike
+            assert all(f" of {len(given)} pictures have " in n for n in told)
+    assert hm.open_run(tmp_path / "run").corpus.notes == in_memory.corpus.notes
 
 
 def test_pictures_in_no_folder_of_a_class_are_refused_by_where_they_lie(model, tmp_path):

@@ -1,5 +1,7 @@
 """Pictures in memory: audited as those in files, kept with a run, and refused by what is wrong with them."""
 
+from dataclasses import replace
+
 import datasets
 import numpy as np
 import pandas as pd
@@ -113,7 +115,9 @@ def test_a_picture_in_memory_is_explained_as_its_file(model, tmp_path):
     assert run.explain(images[1]).text == "picture in memory"
     assert run.explain(images)[1].text == "picture 1 in memory"
     transparent = Image.fromarray(np.dstack([ARRAYS[1], ARRAYS[1][:, :, 0]]))
-    assert same(run.explain(transparent), expected[1])
+    explanation = run.explain(transparent)
+    assert ["transparency" in note for note in explanation.notes] == [True]
+    assert same(replace(explanation, notes=[]), expected[1])
 
 
 def test_what_cannot_be_explained_as_a_picture_is_refused_in_words_of_pictures(model, tmp_path):

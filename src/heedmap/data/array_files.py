@@ -15,7 +15,7 @@ from heedmap.files.naming import kind_of
 RAGGED = ("attention", "values", "readouts")  # one array for all items, cut by lengths or offsets
 SIZES = ("lengths", "offsets")
 HEAD = ("weight", "bias")
-OF_INSTANCES = ("labels", "predictions")
+OF_INSTANCES = ("mask", "labels", "predictions")
 NAMES = ("items", "classes")
 KNOWN = (*RAGGED, *SIZES, *HEAD, *OF_INSTANCES, *NAMES, "unit")
 READERS = (".npz", ".safetensors", ".parquet", ".json")
@@ -26,7 +26,7 @@ def read_arrays(folder: Path) -> dict[str, Any]:
     """Return the arguments of `heedmap.from_arrays` that stand in a folder's files, by their names.
 
     Ragged arrays are one array for the items of all instances, which `lengths` (B,) or `offsets` (B + 1,) cut;
-    a row of a Parquet file is an instance.
+    a row of a Parquet file is an instance. Arrays (B, T) are filled up, beyond `lengths` or where `mask` is 0.
 
     Raises:
         InputError: no folder, a file that cannot be read or is pickled, a name that is not known or stands in
@@ -105,11 +105,7 @@ def _of_safetensors(path: Path) -> dict[str, Any]:
 def _of_parquet(path: Path) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
-    return {name: column.to_pylist() for name, column in _columns(pq.read_table(path))}
-
-
-def _columns(table: Any) -> Iterator[tuple[str, Any]]:
-    return zip(table.column_names, table.columns, strict=True)
+    return dict(pq.read_table(path).to_pydict())
 
 
 def _of_json(path: Path) -> dict[str, Any]:
@@ -142,7 +138,8 @@ def _cut(folder: Path, arrays: dict[str, Any]) -> dict[str, Any]:
         return {**ragged, **rest}
     name = given_sizes[0]
     ends = _ends(folder, name, np.asarray(arrays[name]))
-    return {**{key: _parts(folder, key, ragged[key], ends, name) for key in ragged}, **rest}
+    parts = {key: _parts(folder, key, ragged[key], ends, name) for key in ragged}
+    return {**parts, **rest, "lengths": np.diff(ends)}
 
 
 def _is_joined(attention: Any) -> bool:
@@ -176,12 +173,14 @@ def _ends(folder: Path, name: str, sizes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _parts(folder: Path, key: str, value: Any, ends: NDArray[np.int64], name: str) -> list[Any]:
-    """Cut one array of all items: (N, ...), or (K, N, ...) of rows of weights, by its items."""
+    """Cut one array of all items by instances: (N, ...), or (K, N, ...) of rows of weights."""
     is_list = isinstance(value, list)
     if is_list and value and isinstance(value[0], list):  # a list per instance already
         return list(value)
     rows = not is_list and value.ndim == {"attention": 2, "values": 3, "readouts": 3}.get(key, 0)
     count = len(value) if is_list else value.shape[1 if rows else 0]
+    if count != ends[-1] and not is_list and value.ndim > 1 and len(value) == len(ends) - 1:
+        return list(value)  # (B, T, ...), which padding fills up
     if count != ends[-1]:
         raise InputError(
             f"{folder}: {key}: expected {ends[-1]} items in all, the sum of {name}, got {count}"

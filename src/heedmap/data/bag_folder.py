@@ -12,7 +12,8 @@ from heedmap.data.bag_files import SUFFIXES, BagFile, bag_paths
 from heedmap.data.bag_parquet import BAG_COLUMNS, ParquetBags, is_vector
 from heedmap.data.columns import Rows, Tables
 from heedmap.data.file_kinds import kind_of
-from heedmap.data.item_vectors import ItemVectors, common_width
+from heedmap.data.item_vectors import ItemVectors, StoredBag, common_width
+from heedmap.data.padding import without_padding
 from heedmap.data.readers import split_files
 from heedmap.data.rows import LABEL_COLUMNS, ColumnSpec, LabelledTexts, Row
 from heedmap.errors import InputError
@@ -159,12 +160,19 @@ def unlabelled_bags(path: Path) -> ItemVectors:
 
 def _stored_vectors(files: Mapping[str, BagFile]) -> ItemVectors:
     width = common_width({str(file.path): file.shape for file in files.values()})
-    stored = {name: file.bag() for name, file in files.items()}
-    return ItemVectors(stored, width, in_memory=False)
+    return _unpadded({name: file.bag() for name, file in files.items()}, width)
 
 
 def _parquet_vectors(bags: ParquetBags) -> ItemVectors:
-    return ItemVectors(bags.bags(), bags.width, in_memory=False)
+    return _unpadded(bags.bags(), bags.width)
+
+
+def _unpadded(bags: Mapping[str, StoredBag], width: int) -> ItemVectors:
+    """Return the vectors of bags, which are refused if they seem filled up to one size."""
+    if len({bag.count for bag in bags.values()}) == 1:
+        ends = [bag.read()[[0, -1]] for bag in bags.values() if bag.count > 1]
+        without_padding({next(iter(bags.values())).place: ends})
+    return ItemVectors(bags, width, in_memory=False)
 
 
 def _label_tables(folder: Path, read_file: Callable[[Path], Rows]) -> Tables:

@@ -7,9 +7,10 @@ import numpy as np
 
 from heedmap.data.assembly import to_train
 from heedmap.data.corpus import Corpus
-from heedmap.data.foreign_arrays import as_floats, as_numpy, each
+from heedmap.data.foreign_arrays import as_floats, as_numpy
 from heedmap.data.item_vectors import ItemVectors, StoredBag, common_width, held_bag
 from heedmap.data.labels import label_text
+from heedmap.data.padding import without_padding
 from heedmap.data.rows import LabelledTexts, Row
 from heedmap.errors import InputError
 from heedmap.keywords import split, takes
@@ -44,7 +45,7 @@ def load_bags(
     (8, ['0:0', '0:1'])
 
     Args:
-        bags: a vector for each item of each bag, (T, D): arrays or tensors of any framework.
+        bags: a vector for each item of each bag, (T, D): arrays or tensors of any framework, also masked ones.
         labels: the class of each bag.
         names: of the bags [0, 1, ...].
         coordinates: where the items of each bag lie, (T, 2).
@@ -71,7 +72,8 @@ def labelled_bags(
     Raises:
         InputError: as `load_bags`.
     """
-    arrays = [as_floats(bag, f"bags[{i}]") for i, bag in enumerate(each(bags, "bags"))]
+    parts, _, notes = without_padding({"bags": bags, "coordinates": coordinates})
+    arrays = [as_floats(bag, f"bags[{i}]") for i, bag in enumerate(parts["bags"])]
     count = len(arrays)
     if not count:
         raise InputError("bags: expected bags with a vector for each item, got none")
@@ -82,14 +84,14 @@ def labelled_bags(
     class_names = [""] * count if labels is None else [label_text(label) for label in labels]
     if len(class_names) != count:
         raise InputError(f"labels: expected {count}, one for each bag, got {len(class_names)}")
-    places = [None] * count if coordinates is None else each(coordinates, "coordinates", count)
+    places = parts.get("coordinates", [None] * count)
     stored = {
         key: _stored(f"bags[{i}]", array, place)
         for i, (key, array, place) in enumerate(zip(keys, arrays, places, strict=True))
     }
     vectors = ItemVectors(stored, width, in_memory=True)
     rows = [Row(key, vectors.names(key), name) for key, name in zip(keys, class_names, strict=True)]
-    return LabelledTexts({"all": rows}, vectors=vectors)
+    return LabelledTexts({"all": rows}, notes=notes, vectors=vectors)
 
 
 def _stored(name: str, array: np.ndarray, place: Any) -> StoredBag:

@@ -13,6 +13,7 @@ from heedmap.files.naming import kind_of
 
 EXPECTED = "a PIL image or an array (height, width, 3) of bytes (uint8)"
 CHANNELS = (1, 3, 4)  # grey, colours, colours with transparency
+CHANGES = "heedmap:changes"  # names the text in a PNG that says what of its picture was not read
 
 
 def is_image(thing: object) -> bool:
@@ -60,15 +61,34 @@ def colours_of(thing: Any) -> NDArray[np.uint8]:
 
     An array is (height, width, 3); or (height, width) or (height, width, 1) of grey, or (height, width, 4).
 
+    They are the way up that a file says, as transformers' own pipeline reads them (`image_utils.load_image`).
+
     Raises:
         ValueError: it is no such picture, or an empty one.
     """
+    image = _image_of(thing)
+    from PIL import ImageOps
+
+    return np.asarray(ImageOps.exif_transpose(image).convert("RGB"), dtype=np.uint8)
+
+
+def _image_of(thing: Any) -> Any:
     check_picture(thing)
     if not isinstance(thing, np.ndarray):
-        return upright_colours(thing)
-    if thing.shape[2:] == (3,):
         return thing
-    return upright_colours(pillow().fromarray(thing[:, :, 0] if thing.shape[2:] == (1,) else thing))
+    return pillow().fromarray(thing[:, :, 0] if thing.shape[2:] == (1,) else thing)
+
+
+def changes_of(thing: Any) -> list[str]:
+    """Say what of a picture (see `colours_of`) is not read as it is, or was not when it was encoded."""
+    image = _image_of(thing)
+    sayings = {
+        "transparency (alpha), which is left out: every point has its colour": image.has_transparency_data,
+        f"more than 8 bits (mode {image.mode}), clipped to 0 to 255 as by transformers' pipeline: all above is "
+        "white; scale it to bytes": image.mode[0] in "IF",
+        image.info.get(CHANGES): CHANGES in image.info,
+    }
+    return [said for said, is_so in sayings.items() if is_so]
 
 
 def described(thing: object) -> str:
@@ -82,40 +102,26 @@ def described(thing: object) -> str:
     return repr(thing[:60]) if isinstance(thing, str) else kind_of(thing)
 
 
-def encoded(colours: NDArray[np.uint8]) -> str:
-    """Return colours (height, width, 3) as text; the same ones give the same.
+def encoded(thing: Any) -> str:
+    """Return the colours of a picture as text, with its changes (see `changes_of`); the same give the same.
 
     Raises:
         InputError: Pillow is not installed.
     """
-    file = io.BytesIO()
-    pillow().fromarray(colours).save(file, format="PNG")
+    image = pillow().fromarray(colours_of(thing))
+    from PIL.PngImagePlugin import PngInfo
+
+    file, info = io.BytesIO(), PngInfo()
+    if changes := changes_of(thing):
+        info.add_text(CHANGES, "; ".join(changes))
+    image.save(file, format="PNG", pnginfo=info)
     return base64.b64encode(file.getvalue()).decode()
 
 
-def decoded(text: str) -> NDArray[np.uint8]:
-    """Return the colours (height, width, 3) of a picture that is written as text.
+def decoded(text: str) -> Any:
+    """Return the PIL image that is written as text.
 
     Raises:
-        ValueError: it is no picture.
-        OSError: likewise.
+        ValueError, OSError: it is no picture.
     """
-    with pillow().open(io.BytesIO(base64.b64decode(text, validate=True))) as picture:
-        return np.asarray(picture.convert("RGB"), dtype=np.uint8)
-
-
-def upright_colours(picture: Any) -> NDArray[np.uint8]:
-    """Return the colours (height, width, 3) of a PIL image, the way up that its file says."""
-    from PIL import ImageOps
-
-    upright = ImageOps.exif_transpose(picture)
-    if is_of_16_bit(
-        upright.mode
-    ):  # converted, all that is brighter than 255 of 65,535 would be white
-        upright = pillow().fromarray((np.asarray(upright) // 257).astype(np.uint8))
-    return np.asarray(cast("Any", upright).convert("RGB"), dtype=np.uint8)
-
-
-def is_of_16_bit(mode: str) -> bool:
-    """Return whether images of this mode of PIL have 16 bits for a colour."""
-    return mode.startswith("I")
+    return pillow().open(io.BytesIO(base64.b64decode(text, validate=True)))

@@ -10,14 +10,14 @@ from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
 
 
-def as_numpy(value: Any, name: str) -> NDArray[Any]:
+def as_numpy(value: Any, name: str, *, is_finite: bool = True) -> NDArray[Any]:
     """Return an array of numbers on the CPU; of bfloat16 and the like float32. `name` is for errors.
 
     Tensors are detached and brought to the CPU by their own methods, and read through `__array__` or
-    `__dlpack__`.
+    `__dlpack__`. Where numbers need not be finite, masked arrays may hide some, and stay masked.
 
     Raises:
-        InputError: no numbers, lists of different lengths, or a number that is not finite.
+        InputError: no numbers, lists of different lengths, or a number that is not finite or is hidden.
     """
     try:
         if hasattr(value, "detach"):
@@ -27,7 +27,7 @@ def as_numpy(value: Any, name: str) -> NDArray[Any]:
         if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
             array = np.from_dlpack(value)
         else:
-            array = np.asarray(value)
+            array = np.asanyarray(value) if np.ma.isMaskedArray(value) else np.asarray(value)
         if array.dtype.kind == "V":  # bfloat16 of other frameworks, which can be cast alone
             array = array.astype(np.float32)
     except (TypeError, ValueError, BufferError) as error:
@@ -37,9 +37,10 @@ def as_numpy(value: Any, name: str) -> NDArray[Any]:
         ) from error
     if array.dtype.kind not in "fiub":
         raise InputError(f"{name}: expected an array of numbers, got {array.dtype} values")
-    if not np.isfinite(array).all():
-        raise InputError(f"{name}: expected finite numbers, got NaN or infinity")
-    return array
+    if is_finite and (np.ma.is_masked(array) or not np.isfinite(array).all()):
+        got = "a masked array that hides some" if np.ma.is_masked(array) else "NaN or infinity"
+        raise InputError(f"{name}: expected finite numbers, got {got}")
+    return np.asarray(array) if is_finite else array
 
 
 def as_floats(value: Any, name: str) -> NDArray[np.floating[Any]]:
@@ -60,7 +61,7 @@ def each(values: Any, name: str, count: int | None = None) -> list[Any]:
             f"{name}: expected a list with an array per instance, got {kind_of(values)}"
         )
     is_list = isinstance(values, Sequence)
-    parts = list(values) if is_list else list(as_numpy(values, name))
+    parts = list(values) if is_list else list(as_numpy(values, name, is_finite=False))
     if count is not None and len(parts) != count:
         raise InputError(f"{name}: expected one for each of {count} instances, got {len(parts)}")
     return parts

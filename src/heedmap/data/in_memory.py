@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from heedmap.data.columns import Rows, as_python, check_count
-from heedmap.data.encoded_pictures import colours_of, encoded, may_be_picture
+from heedmap.data.encoded_pictures import encoded, may_be_picture
 from heedmap.data.json_rows import read_json
 from heedmap.data.labels import is_missing, plain, shortest, without_midnight
 from heedmap.data.picture_lists import pictures_in, table_of_pictures
@@ -275,7 +275,7 @@ def _plain(value: Any) -> Any:
         ValueError: it is of a kind that JSON does not know, or half a character.
     """
     if may_be_picture(value):
-        value = encoded(colours_of(value))
+        value = encoded(value)
     elif isinstance(value, np.ndarray):
         value = value.tolist()
     if is_missing(value):

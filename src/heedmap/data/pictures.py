@@ -9,6 +9,7 @@ A picture's class is the name of its folder, its key its path in the folder: `te
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.class_folders import checked_name, class_files, split_folders
-from heedmap.data.encoded_pictures import is_of_16_bit, upright_colours
+from heedmap.data.encoded_pictures import changes_of, colours_of
 from heedmap.data.item_vectors import ItemVectors, StoredBag
 from heedmap.data.rows import LabelledTexts, Row
 from heedmap.data.thumbnails import pillow
@@ -69,7 +70,7 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
     Image = pillow()
     try:
         with Image.open(path) as picture:
-            return upright_colours(picture)
+            return colours_of(picture)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
@@ -78,19 +79,13 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
         ) from error
 
 
-def _changes(path: Path) -> list[str]:
-    """Say what of a picture is not read, by its file's header; nothing of one that cannot be read."""
+def file_changes(path: Path) -> list[str]:
+    """Say what of a picture is not read as it is; nothing if it cannot be read, which is said when it is."""
     Image = pillow()
-    try:
-        with Image.open(path) as picture:
-            mode, has_alpha = picture.mode, picture.has_transparency_data
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        return []  # it is refused by name when it is read
-    sayings = {
-        "have transparency (alpha), which is left out: every point has its colour": has_alpha,
-        "have 16 bits per colour, of which the upper 8 are read": is_of_16_bit(mode),
-    }
-    return [said for said, is_so in sayings.items() if is_so]
+    unreadable = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
+    with suppress(*unreadable), Image.open(path) as picture:
+        return changes_of(picture)
+    return []
 
 
 def stored_picture(path: Path, grid: Grid) -> StoredBag:
@@ -125,8 +120,7 @@ def read_picture_folders(folder: Path, grid: Grid) -> LabelledTexts:
             f"{folder}: expected a folder of pictures, in a folder for each class (CLASS/FILE.png): the model "
             "reads pictures"
         )
-    left_out: Counter[str] = Counter()
-    changes: Counter[str] = Counter()
+    left_out, changes = Counter[str](), Counter[str]()
     pictures: dict[str, StoredBag] = {}
     labels: dict[str, list[tuple[str, str]]] = {}
     homes = split_folders(folder, _pictures) or {"all": folder}
@@ -140,14 +134,14 @@ def read_picture_folders(folder: Path, grid: Grid) -> LabelledTexts:
             for file in own_pictures:
                 key = checked_name(file, file.relative_to(folder).as_posix())
                 pictures[key] = stored_picture(file, grid)
-                changes.update(_changes(file))
+                changes.update(file_changes(file))
                 labels[split].append((key, label))
     if not pictures:
         raise InputError(
             f"{folder}: expected a folder of pictures for each class (CLASS/FILE.png, or test/CLASS/FILE.png), "
             f"got {_places(folder)}"
         )
-    notes = [f"{count} of {len(pictures)} pictures {said}" for said, count in changes.items()]
+    notes = [f"{count} of {len(pictures)} pictures have {said}" for said, count in changes.items()]
     store, signs = ItemVectors(pictures, grid.width, in_memory=False), grid.signs()
     parts = {
         split: [Row(key, store.names(key, signs), label) for key, label in of_split]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.chosen_columns import find_column
 from heedmap.data.columns import Rows
-from heedmap.data.encoded_pictures import EXPECTED, decoded, described
+from heedmap.data.encoded_pictures import EXPECTED, changes_of, colours_of, decoded, described
 from heedmap.data.item_vectors import ItemVectors, StoredBag
 from heedmap.data.labels import is_missing, label_text
 from heedmap.data.pictures import Grid
@@ -41,7 +41,7 @@ def labelled_pictures(
     Raises:
         InputError: no column of pictures, or something else in it.
     """
-    left_out: Counter[str] = Counter()
+    left_out, changes = Counter[str](), Counter[str]()
     bags: dict[str, StoredBag] = {}
     labels: dict[str, list[tuple[str, str]]] = {}
     for split, rows in tables.items():
@@ -68,24 +68,26 @@ def labelled_pictures(
                 continue
             key = str(number) if split == "all" else f"{split}/{number}"
             bags[key] = _stored(written, rows.place_of(number), grid)
+            changes.update(changes_of(decoded(written)))
             labels[split].append((key, label_text(answer)))
     store, signs = ItemVectors(bags, grid.width, in_memory=False), grid.signs()
     parts = {
         split: [Row(key, store.names(key, signs), answer) for key, answer in of_split]
         for split, of_split in labels.items()
     }
-    return LabelledTexts(parts, left_out, vectors=store, nouns=PICTURES)
+    notes = [f"{count} of {len(bags)} pictures have {said}" for said, count in changes.items()]
+    return LabelledTexts(parts, left_out, notes, vectors=store, nouns=PICTURES)
 
 
 def _stored(written: Any, place: str, grid: Grid) -> StoredBag:
     try:
-        colours = decoded(written)
+        colours = colours_of(decoded(written))
     except (ValueError, TypeError, OSError) as error:
         hint = f"; {NO_PATHS}" if isinstance(written, str) else ""
         raise InputError(
             f"{place}: expected a picture, {EXPECTED}, got {described(written)}{hint}"
         ) from error
-    return _bag(colours, lambda: decoded(written), place, grid)
+    return _bag(colours, lambda: colours_of(decoded(written)), place, grid)
 
 
 def held_picture(colours: NDArray[np.uint8], place: str, grid: Grid) -> StoredBag:

@@ -12,10 +12,11 @@ from transformers import PreTrainedModel
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.digit_pictures import digit_pictures
 from heedmap.data.embedded import EMBEDDED_PICTURES
+from heedmap.data.encoded_pictures import changes_of, colours_of
 from heedmap.data.in_memory import InMemory
 from heedmap.data.item_vectors import ItemVectors, held_bag
 from heedmap.data.load import corpus_of
-from heedmap.data.pictures import read_picture_folders, stored_picture
+from heedmap.data.pictures import file_changes, read_picture_folders, stored_picture
 from heedmap.data.pictures_in_memory import held_picture, labelled_pictures
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
@@ -108,29 +109,32 @@ class PictureClassifier(TransformerClassifier):
         self.look_up(corpus.vectors)
         return corpus
 
-    def one_picture(self, name: str, colours: NDArray[np.uint8] | None = None) -> Split:
-        """Return a split of one picture, which the model looks up beside those that it knows.
+    def one_picture(self, name: str, picture: object = None) -> tuple[Split, list[str]]:
+        """Return a split of one picture, which the model looks up beside those that it knows, and notes.
 
         Args:
-            name: of the picture, its file if it has no `colours`.
-            colours: of a picture in memory, (height, width, 3).
+            name: of the picture, its file if it is not in memory.
+            picture: in memory (see `colours_of`).
 
         Raises:
             InputError: no such file, or no picture.
         """
         assert isinstance(self.tokenizer, PatchTokens)
-        if colours is None:
+        if picture is None:
             file = _picture_file(name)
+            changes = file_changes(file)
             name, key, bag = file.name, str(file.resolve()), stored_picture(file, self.grid)
         else:
-            bag = held_picture(colours, name, self.grid)
+            changes = changes_of(picture)
+            bag = held_picture(colours_of(picture), name, self.grid)
             key = f"memory {bag.content.hex()[:16]}"
         bags = {**self.tokenizer.pictures.bags, key: bag}
         pictures = ItemVectors(bags, self.grid.width, in_memory=False)
         names = pictures.names(key, self.grid.signs())
         pictures.check(names[:1])
         self.look_up(pictures)
-        return Split([name], [names], np.array([UNKNOWN]), vectors=pictures)
+        notes = [f"the picture has {said}" for said in changes]
+        return Split([name], [names], np.array([UNKNOWN]), vectors=pictures), notes
 
     def lengths(self, texts: Sequence[Text]) -> NDArray[np.int64]:
         """Count the positions of each picture, special ones included."""

@@ -163,9 +163,9 @@ class Reader:
             )
         self.module, self.name, self.layer = module, layer, modules[layer]
         self.is_batched, self.axis = False, 0
-        probes = [vectors[torch.arange(size) % len(vectors)] for size in (5, 7)]
+        probes = [vectors[torch.arange(size) % len(vectors)] for size in (5, 7, 1)]
         self.is_batched = self._is_batched(probes)
-        shapes = [self._pass(probe)[1].shape for probe in probes]
+        shapes = [self._pass(probe)[1].shape for probe in probes[:2]]
         varying = [i for i, sizes in enumerate(zip(*shapes, strict=False)) if sizes == (5, 7)]
         if len(shapes[0]) != len(shapes[1]) or len(varying) != 1:
             raise InputError(
@@ -177,6 +177,15 @@ class Reader:
             outputs, scores = self.read(probes[1])
             again = self.read(probes[1], scores.softmax(-1))[0]
             reverse = self.read(probes[1], scores.softmax(-1).flip(-1).roll(1, -1))[0]
+            # Probabilities stay within 0 and 1 however large the items are.
+            bags = [item[None] * scale for item in vectors for scale in (1, -1, 1000, -1000)]
+            tried = torch.stack([self._pass(bag)[0] for bag in bags])
+        if len(tried := tried[~tried.isnan()]) and ((tried >= 0) & (tried <= 1)).all():
+            raise InputError(
+                f"{type(module).__name__}: expected logits, got outputs that all lie in 0 to 1, as "
+                "probabilities do; return first what the sigmoid or softmax reads, or torch.logit(p) of one, "
+                "p.log() of several"
+            )
         self.rows, self.outputs = len(scores), len(outputs)
         if not torch.allclose(outputs, again, rtol=1e-3, atol=1e-4):
             raise InputError(
@@ -266,26 +275,26 @@ class Reader:
 
     @torch.no_grad()
     def _is_batched(self, probes: Sequence[Float[Tensor, "_ E"]]) -> bool:
-        """Return whether the module takes a batch of one bag.
-
-        Then one bag alone it cannot read, or it takes its items for bags: the outputs are more the more items.
-        """
-        problems = []
+        """Return whether the module takes a batch of one bag, and not one alone that it reads otherwise."""
+        problems, outputs = [], {}
         for self.is_batched in (False, True):
             try:
-                sizes = [self._pass(probe)[0].numel() for probe in probes]
+                with warnings.catch_warnings(action="ignore"):  # this way may be the wrong one
+                    logits = [self._pass(probe)[0].flatten() for probe in probes]
+                outputs[self.is_batched] = torch.stack(logits)  # not if items are taken for bags
             except InputError:
                 raise
             except (RuntimeError, IndexError, ValueError, AssertionError) as error:
                 problems.append(first_line(error))
-            else:
-                if sizes[0] == sizes[1]:
-                    return self.is_batched
-                problems.append(f"{sizes[0]} outputs for 5 items and {sizes[1]} for 7")
-        raise InputError(
-            f"{type(self.module).__name__}: expected a module that reads a bag of the shape "
-            f"{tuple(probes[0].shape)}, or a batch of one, got {problems[0]}, and {problems[1]}"
-        )
+        if not outputs:
+            raise InputError(
+                f"{type(self.module).__name__}: expected a module that reads bags of 5, 7 and 1 items, "
+                f"{tuple(probes[0].shape)} or in a batch of one, got {problems[0]}, and {problems[1]}"
+            )
+        if len(outputs) == 1:
+            return True in outputs
+        alone, batched = outputs.values()
+        return alone.shape == batched.shape and torch.allclose(alone, batched, 1e-4, 1e-5)
 
 
 def _tensor_in(output: Any) -> Tensor | None:

@@ -1,6 +1,7 @@
 """Make a run of arrays: attention weights of any framework, and what they weigh."""
 
 from collections.abc import Sequence
+from itertools import compress
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from torch import Tensor
 from heedmap.data.array_files import read_arrays
 from heedmap.data.corpus import UNKNOWN, Corpus, Split
 from heedmap.data.foreign_arrays import as_floats, as_numpy, each
+from heedmap.data.padding import Mask, without_padding
 from heedmap.errors import InputError, KindError
 from heedmap.files.naming import kind_of
 from heedmap.models.arrays import ArraysModel, Predict, Reader
@@ -43,6 +45,8 @@ def from_arrays(
     readouts: Any = None,
     weight: Any = None,
     bias: Any = None,
+    lengths: Any = None,
+    mask: Any = None,
     items: Sequence[Sequence[str]] | None = None,
     labels: Any = None,
     classes: Sequence[str] | None = None,
@@ -77,6 +81,8 @@ def from_arrays(
         readouts: instead of values, what its items say per class: (T, C) or (K, T, C).
         weight: the linear head (C, D), or (C, K·D) if each row of weights has its own part of it.
         bias: (C,) [0].
+        lengths: how many items each instance has, where padding follows them up to one size (B, T).
+        mask: instead, 1 for each item and 0 for padding (B, T); NumPy masked arrays hide it.
         items: the names of its items, such as its words [17:1, 17:2, ... of instance 17]. Where
             instances of other arrays have the same names, their numbers are put before them.
         labels: the right class of each instance, by its name or number, if they are known.
@@ -104,13 +110,15 @@ def from_arrays(
         raise InputError(
             "unit: expected what the model's number counts, and no classes, got classes too; leave one out"
         )
+    arrays = {"attention": attention, "values": values, "readouts": readouts}
+    parts, masks, notes = without_padding(arrays, lengths, mask)
+    attention, values, readouts = map(parts.get, arrays)
     instances, numbers = instances_of(
         attention, values, readouts, weight, bias, is_number=unit is not None
     )
-    count = len(each(attention, "attention"))
+    count = len(masks)
     names = _class_names(classes, len(instances.bias)) if unit is None else [unit.strip()]
-    tokens = _item_names(items, instances, numbers, count)
-    notes = []
+    tokens = _item_names(items, instances, numbers, masks)
     difference = None
     shares = instances.probabilities()
     if predictions is not None:
@@ -122,6 +130,13 @@ def from_arrays(
             f"{difference:.1g}"
         )
     else:
+        logits = np.concatenate([of_items.ravel() for of_items in instances.relevance])
+        is_share = (logits >= 0).all() and (logits <= 1).all() and (logits % 1).any()
+        if is_share and not instances.bias.any() and unit is None and predict is None:
+            raise InputError(
+                "readouts: expected logits, which a sigmoid or softmax reads, got numbers that all lie in 0 to "
+                "1, as probabilities do; give logits, or predictions too if these are logits"
+            )
         notes.append("no predictions of the model were given to check the arrays against")
     if instances.scaled:
         notes.append(
@@ -195,20 +210,22 @@ def _class_names(classes: Sequence[str] | None, count: int) -> list[str]:
 
 
 def _item_names(
-    items: Any, instances: Instances, numbers: NDArray[np.int64], count: int
+    items: Any, instances: Instances, numbers: NDArray[np.int64], masks: list[Mask]
 ) -> list[list[str]]:
     """Return the names of each instance's items. Instances with the same names count as one observation."""
     sizes = [weights.shape[-1] for weights in instances.attention]
     if items is None:
         each_size = zip(numbers.tolist(), sizes, strict=True)
         return [[f"{i}:{t + 1}" for t in range(size)] for i, size in each_size]
-    if isinstance(items, str) or len(items) != count:
-        raise InputError(f"items: expected a list of names for each of {count} instances")
+    if isinstance(items, str) or len(items) != len(masks):
+        raise InputError(f"items: expected a list of names for each of {len(masks)} instances")
     tokens = []
     for i, size in zip(numbers.tolist(), sizes, strict=True):
         names = items[i]
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise KindError(f"items[{i}]: expected a list of names, got {kind_of(names)}")
+        if len(names) == len(masks[i]):
+            names = list(compress(names, masks[i]))
         if len(names) != size:
             raise InputError(
                 f"items[{i}]: expected {size} names, as many as there are weights, got {len(names)}"
@@ -234,7 +251,7 @@ def _labels(labels: Any, classes: list[str], count: int, *, named: bool) -> NDAr
     """Return the class of each instance; UNKNOWN where there are no labels. `named`: classes were given."""
     if labels is None:
         return np.full(count, UNKNOWN)
-    parts = list(labels) if isinstance(labels, list | tuple) else np.asarray(labels).tolist()
+    parts = list(labels) if isinstance(labels, list | tuple) else np.ma.asarray(labels).tolist()
     if len(parts) != count:
         raise InputError(f"labels: expected {count}, one per instance, got {len(parts)}")
     result = np.empty(count, dtype=np.int64)

@@ -52,8 +52,8 @@ A_PICTURE = f"the file of a picture, {EXPECTED}"
 class OfPictures(Protocol):
     """A model that reads pictures, which a user gives by their files, or in memory."""
 
-    def one_picture(self, name: str, colours: NDArray[np.uint8] | None = None) -> Split:
-        """Return a split of one picture, of its file if it has no colours, which the model can look up now."""
+    def one_picture(self, name: str, picture: Picture | None = None) -> tuple[Split, list[str]]:
+        """Return a split of one picture in memory or in a file, which the model can look up, and notes."""
         ...
 
 
@@ -61,8 +61,7 @@ class UserText(NamedTuple):
     """A text, and the query that a model of pairs reads it given.
 
     Or the word `target` that a model is asked about, of a masked language model with its `foil`. `split` is the
-    text as the model reads it, where that is known already. `colours` (height, width, 3) are those of a picture
-    in memory, of which `text` is a name.
+    text as the model reads it, where that is known already. `text` is a name of a `picture` in memory.
     """
 
     text: str
@@ -70,7 +69,7 @@ class UserText(NamedTuple):
     target: str | None = None
     foil: str | None = None
     split: Split | None = None
-    colours: NDArray[np.uint8] | None = None
+    picture: Picture | None = None
 
 
 def is_single(texts: object) -> bool:
@@ -137,10 +136,11 @@ def _user_picture(picture: object, name: str) -> UserText:
     if isinstance(picture, str | os.PathLike):
         return UserText(str(os.fspath(picture)))
     try:
-        return UserText(f"{name} in memory", colours=colours_of(picture))
+        colours_of(picture)
     except ValueError as error:
         said = str(error).replace(EXPECTED, A_PICTURE)
         raise KindError(f"{name}: {said}") from error
+    return UserText(f"{name} in memory", picture=cast("Picture", picture))
 
 
 def _stranger(thing: object) -> str:
@@ -194,7 +194,7 @@ def read(
                 raise InputError(
                     f"{name}: expected no {part}: it reads pictures; leave {part} out (--{part})"
                 )
-        return model.one_picture(user_text.text, user_text.colours), []
+        return model.one_picture(user_text.text, user_text.picture)
     pairs = reads_pairs(model, settings)
     if pairs and user_text.query is None:
         raise InputError(
