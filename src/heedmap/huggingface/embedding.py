@@ -1,7 +1,7 @@
 """Look up a transformer's word embeddings, and replace them by other vectors."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -12,8 +12,6 @@ from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from heedmap.errors import InputError
-
-MOST_CHANGED = 0.25  # of a norm's output by embeddings of twice the length, for its ε
 
 
 def layer_parameters(model: PreTrainedModel) -> int:
@@ -56,13 +54,10 @@ def look_up_with_norm(
         is_simple = len(args) == 1 and all(map(torch.is_tensor, (*args, output)))
         if is_simple and not any(part.children()) and torch.equal(args[0], looked_up):
             change = torch.dist(part.forward(2 * looked_up), output) / output.norm()
-            norms.extend([part] * bool(change < MOST_CHANGED))
+            norms.extend([part] * bool(change < 0.25))  # a norm's ε may change a little
 
-    hook = register_module_forward_hook(keep)
-    try:
+    with register_module_forward_hook(keep):
         expected = answer(model(**inputs))
-    finally:
-        hook.remove()
     for norm in norms:
         hooks = [norm.register_forward_hook(lambda _, args, __: args[0])]
         for table in tables:
@@ -96,12 +91,10 @@ def embedded_as(
             return embedded.transpose(0, 1)
         return output
 
-    handles = [module.register_forward_hook(replace) for module in _tables(model)]
-    try:
+    with ExitStack() as hooks:
+        for module in _tables(model):
+            hooks.enter_context(module.register_forward_hook(replace))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _tables(model: PreTrainedModel) -> list[torch.nn.Module]:

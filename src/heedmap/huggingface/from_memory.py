@@ -123,17 +123,14 @@ def _check_scores(pipeline: Pipeline) -> None:
         )
 
 
-def _tokenizer_of(pipeline: Pipeline, pairs: bool) -> object:
+def _tokenizer_of(pipeline: Pipeline, pairs: bool) -> PreTrainedTokenizerBase:
     """Return a copy of a pipeline's tokenizer, whose limit is the length to which the pipeline cuts texts.
-
-    What the pipeline reads is compared, so that settings that change nothing, such as padding, are left alone.
 
     Raises:
         InputError: its settings change the tokens in another way.
     """
     settings, tokenizer = pipeline._preprocess_params, deepcopy(pipeline.tokenizer)
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        return tokenizer
+    assert isinstance(tokenizer, PreTrainedTokenizerBase)
     length = min(settings.get("max_length") or 0, longest(pipeline.model, tokenizer))
     long, short = " ".join(SENTENCES * (1 + length // 16)), SENTENCES[1]
     for texts in ((long, short), (short, long)) if pairs else ((long, None), (short, None)):

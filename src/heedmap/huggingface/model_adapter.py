@@ -80,7 +80,10 @@ def attach(model: PreTrainedModel, inputs: Inputs | None = None) -> ModelAdapter
         try:
             kind = _find_access(model, inputs)
             if kind is not None and "input_ids" in inputs:
-                settings.hooks.extend(look_up_with_norm(model, inputs, answer))
+                with suppress(
+                    InputError
+                ):  # embeddings that cannot be replaced are refused by `Probe`
+                    settings.hooks.extend(look_up_with_norm(model, inputs, answer))
         except BaseException:
             detach(model)
             raise

@@ -73,8 +73,6 @@ class Trace:
 Capability = Literal["reading", "gradients", "read-out", "classes"]
 READS: frozenset[Capability] = frozenset({"reading", "gradients", "classes"})
 
-LEAST_OF_SCALE = 1e-2  # of the change by other vectors: what their length has to change
-
 
 @torch.no_grad()
 def is_scale_free(predict: Callable[[Tensor], Tensor], vectors: Float[Tensor, "*B L E"]) -> bool:
@@ -84,7 +82,7 @@ def is_scale_free(predict: Callable[[Tensor], Tensor], vectors: Float[Tensor, "*
     """
     factors = 2 + torch.arange(vectors.shape[-2], device=vectors.device).unsqueeze(1) % 2
     logits, of_longer, of_rolled = map(predict, (vectors, factors * vectors, vectors.roll(1, -1)))
-    limit = LEAST_OF_SCALE * (of_rolled - logits).abs().max()
+    limit = 0.01 * (of_rolled - logits).abs().max()  # of what other vectors change
     return bool((of_longer - logits).abs().max() < limit)
 
 
