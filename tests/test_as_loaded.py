@@ -23,10 +23,10 @@ from heedmap.data.corpus import Split
 from heedmap.data.texts import exchanged, shortened
 from heedmap.data.tokens import pieces
 from heedmap.huggingface.configurations import find_model
-from heedmap.huggingface.inputs import truncated
 from heedmap.huggingface.loading import load_classifier
 from heedmap.huggingface.opening import fitted_text, open_classifier
 from heedmap.huggingface.sample_texts import SENTENCES, sample_texts, thresholds
+from heedmap.huggingface.truncation import truncated
 from heedmap.huggingface.verification import verify
 from heedmap.settings.models import TransformerSettings
 
@@ -120,7 +120,7 @@ def test_a_long_text_is_cut_where_the_tokenizer_cuts_it(gpt2, tmp_path, side):
     assert torch.equal(batch.ids[0], ids)
     assert torch.allclose(model.logits(batch)[0].softmax(-1), expected, atol=1e-5)
     assert ("to its last" if side == "left" else "to its first") in notes[0]
-    kept = truncated(model.tokenizer, pieces(text, "words"), 96).words
+    kept = truncated(model.tokenizer, pieces(text, "words"), 96).text
     assert text.endswith("".join(kept)) if side == "left" else text.startswith("".join(kept))
 
 

@@ -12,8 +12,8 @@ from wording import refused
 
 import heedmap as hm
 from heedmap.data.corpus import Split
-from heedmap.huggingface.fitting import AT_WORDS, fit, merge
-from heedmap.huggingface.inputs import Truncated, truncated
+from heedmap.huggingface.fitting import fit, merge
+from heedmap.huggingface.truncation import truncated
 
 FEW = {"permutations": 5}
 PIECES = [["(", "so", " bad", ")", ".", " Really", ".", ".", "."], ["Good", " film"]]
@@ -184,14 +184,6 @@ def test_a_text_is_cut_on_the_tokenizers_side_even_within_a_word(side, kept):
     assert found.keys == [f"t{i}" for i in range(5)]
     assert found.text_of is None
     assert count == {"longer than the model's 7 positions, cut (kept)": 2}
-
-
-def test_a_text_that_is_cut_elsewhere_than_its_tokenizer_cuts_is_counted():
-    def cut(words):
-        return Truncated(0, 2, words[:2], exact=False) if len("".join(words)) > 5 else None
-
-    _, count = fit(split_of(LONG), characters, 7, cut)
-    assert count == {"longer than the model's 7 positions, cut (kept)": 2, AT_WORDS: 2}
 
 
 @pytest.mark.parametrize("how", [partial(truncated, None, longest=13), None])

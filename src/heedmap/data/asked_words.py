@@ -163,7 +163,7 @@ def _tagged(key: str, values: Sequence[Any], columns: Sequence[Any], table: Rows
             f"({columns[0]})"
         )
     tagged_words = [(word, tag) for word, tag in zip(words, tags, strict=True) if word]
-    tokens = spaced([word for word, _ in tagged_words])
+    tokens = spaced(word for word, _ in tagged_words)
     return [
         Row(f"{key}, word {place + 1}", tokens, tag, target=place)
         for place, (_, tag) in enumerate(tagged_words)
@@ -177,7 +177,14 @@ def words_of(written: Any, column: str) -> list[str]:
     Raises:
         InputError: something else.
     """
-    return [word.strip() for word in _list(written, column)]
+    words = _list(written, column)
+    for word in words:
+        if not isinstance(word, str):
+            raise InputError(
+                f"expected a list of words in column {column}, got {word!r:.40} in it; write words as text, or "
+                "leave the row out"
+            )
+    return words
 
 
 def _list(value: Any, column: str) -> list[Any]:
@@ -311,4 +318,6 @@ def with_mask(text: str, settings: DataSettings) -> tuple[list[str], int]:
     stripped = left_side.rstrip()
     tokens = tokenizer_of(settings)
     start = [*tokens(stripped)]
-    return [*start, f"{left_side[len(stripped) :]}{HIDDEN}", *tokens(right_side)], len(start)
+    end = [*tokens(right_side)]
+    space = "" if end else right_side  # white space alone has no token
+    return [*start, f"{left_side[len(stripped) :]}{HIDDEN}{space}", *end], len(start)

@@ -225,6 +225,7 @@ def _split_of(
         targets=np.array(targets, dtype=np.int64) if len(targets) == len(rows) else None,
         choices=choices if len(choices) == len(rows) else None,
         amounts=np.array(amounts, dtype=np.float64) if len(amounts) == len(rows) else None,
+        pretokenized=settings.asks == "words",
     )
     audited, unread = audited_sides(split, settings)
     return audited, unseen_answers, unread

@@ -71,7 +71,7 @@ def _sentences(
             left_out[_COMMENT] += 1
             continue
         cells = line.strip("\r\n").split("\t") if "\t" in line else line.split()
-        cells = [cell.strip() for cell in cells]
+        cells = [cell.strip(" ") for cell in cells]
         if cells[0] == _DOCUMENT:
             left_out[_DOCUMENT] += 1
             if words:

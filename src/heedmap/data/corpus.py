@@ -37,7 +37,8 @@ class Split:
     `written` are the texts of which `tokens` are a view; None where they are not known, or the tokens joined.
     `numbers` are those of the instances in arrays, where a model has nothing else. `vectors` are those of the
     items, where the texts are bags. `targets` are the places of the words that a model is asked about, and
-    `choices` the two words of which one is hidden there. `amounts` are the labels where these are numbers and
+    `choices` the two words of which one is hidden there; `pretokenized` says that such texts came as lists of
+    words (see `Asked`). `amounts` are the labels where these are numbers and
     no classes; then `labels` are UNKNOWN.
     Of MANY texts keys, tokens and texts are compact sequences (`heedmap.data.compact`) instead of lists.
     """
@@ -57,6 +58,7 @@ class Split:
     targets: NDArray[np.int64] | None = None
     choices: list[tuple[str, str]] | None = None
     amounts: NDArray[np.float64] | None = None
+    pretokenized: bool = False
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -102,14 +104,13 @@ class Split:
             return [TwoTexts(*row) for row in zip(self.tokens, self.seconds.tolist(), strict=True)]
         if self.targets is not None:
             choices: Sequence[tuple[str, str] | None] = self.choices or [None] * len(self)
-            return [
-                Asked(*row) for row in zip(self.tokens, self.targets.tolist(), choices, strict=True)
-            ]
+            rows = zip(self.tokens, self.targets.tolist(), choices, strict=True)
+            return [Asked(*row, self.pretokenized) for row in rows]
         if self.queries is None:
             return self.tokens
         allowed = [None] * len(self) if self.allowed is None else list(self.allowed)
-        rows = zip(self.tokens, self.queries, allowed, strict=True)
-        return [Pair(*row, self.query_first) for row in rows]
+        pairs = zip(self.tokens, self.queries, allowed, strict=True)
+        return [Pair(*pair, self.query_first) for pair in pairs]
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "Split":
         """Return some of the rows, in the given order."""
@@ -130,6 +131,7 @@ class Split:
             None if self.targets is None else self.targets[indices],
             None if self.choices is None else [self.choices[i] for i in rows],
             None if self.amounts is None else self.amounts[indices],
+            self.pretokenized,
         )
 
     @property

@@ -65,20 +65,54 @@ class Asked(TextWithMore):
     This word is never taken away, because the answer is read there: where a change would remove or replace it,
     HIDDEN stands in its place, which a transformer reads as its mask token. With `choices`, the word is hidden
     anyway, and the question is which of the two words it is.
+
+    `pretokenized`: the text came as a list of words, which a tokenizer reads one by one. A space that a token
+    begins with separates it from the word before; all other white space is the word's own.
     """
 
     target: int
     choices: tuple[str, str] | None = None
+    pretokenized: bool = False
 
     def hidden(self) -> "Asked":
         """Return the text with its word hidden."""
-        word = self.tokens[self.target]
         tokens = [*self.tokens]
-        tokens[self.target] = _reworded(word, HIDDEN)
+        tokens[self.target] = reworded(self, self.target, HIDDEN)
         return replace(self, tokens=tokens)
 
 
 HIDDEN = "[MASK]"
+
+
+class CutWord(str):
+    """The part that is kept of a word at which a text is cut, with the `rest` of the text as far as it matters.
+
+    Alone, the part might get other tokens: those of "unwa" need not be the first of "unwatchable". So a
+    tokenizer reads both, and then `dropped` positions are left out: the last ones, or the first `on_left`.
+    """
+
+    def __new__(
+        cls, part: str, rest: str = "", dropped: int = 0, *, on_left: bool = False
+    ) -> "CutWord":
+        """Make a part of a word; the defaults are for copies and pickles, which set the rest."""
+        word = super().__new__(cls, part)
+        word.rest, word.dropped, word.on_left = rest, dropped, on_left
+        return word
+
+    rest: str
+    dropped: int
+    on_left: bool
+
+    def of(self, part: str) -> "CutWord":
+        """Return another part that is cut at the same place."""
+        return CutWord(part, self.rest, self.dropped, on_left=self.on_left)
+
+
+def as_one(words: Sequence[str]) -> str:
+    """Join neighbouring words into one, which is a `CutWord` if one of them is."""
+    one = "".join(words)
+    cut = next((word for word in words if isinstance(word, CutWord)), None)
+    return one if cut is None else cut.of(one)
 
 
 def joined(first_words: Sequence[str], second_words: Sequence[str]) -> TwoTexts:
@@ -114,19 +148,19 @@ def exchanged(text: Text, place: int, *tokens: str) -> Text:
     White space at the end of the text stays: it belongs to no word. A word that is asked about is hidden
     instead.
     """
-    if isinstance(text, Asked):
-        if place == text.target:
-            return text.hidden()
-        target = text.target + (len(tokens) - 1) * (place < text.target)
-        return replace(text, tokens=exchanged(text.tokens, place, *tokens), target=target)
     if isinstance(text, TwoTexts):
         first_side, second_side = text.sides
         if place < text.second:
             return joined(exchanged(first_side, place, *tokens), second_side)
         return joined(first_side, exchanged(second_side, place - text.second, *tokens))
+    if isinstance(text, Asked) and place == text.target:
+        return text.hidden()
     changed = [*text[:place], *tokens, *text[place + 1 :]]
     if place == len(text) - 1:
         _keep_end(changed, text)
+    if isinstance(text, Asked):
+        target = text.target + (len(tokens) - 1) * (place < text.target)
+        return replace(text, tokens=changed, target=target)
     return replace(text, tokens=changed) if isinstance(text, Pair) else changed
 
 
@@ -135,18 +169,18 @@ def shortened(text: Text, is_kept: NDArray[np.bool_]) -> Text:
 
     A word that is asked about is hidden instead of left out.
     """
-    if isinstance(text, Asked):
-        target, stays = text.target, is_kept.copy()
-        stays[target] = True
-        tokens = shortened((text if is_kept[target] else text.hidden()).tokens, stays)
-        return replace(text, tokens=tokens, target=int(is_kept[:target].sum()))
     if isinstance(text, TwoTexts):
         first_side, second_side = text.sides
         is_kept_first, is_kept_second = np.split(is_kept, [text.second])
         return joined(shortened(first_side, is_kept_first), shortened(second_side, is_kept_second))
+    if isinstance(text, Asked) and not is_kept[text.target]:
+        text, is_kept = text.hidden(), is_kept.copy()
+        is_kept[text.target] = True
     changed = [token for token, stays in zip(text, is_kept, strict=True) if stays]
     if len(is_kept) and not is_kept[-1]:
         _keep_end(changed, text)
+    if isinstance(text, Asked):
+        return replace(text, tokens=changed, target=int(is_kept[: text.target].sum()))
     return replace(text, tokens=changed) if isinstance(text, Pair) else changed
 
 
@@ -164,8 +198,9 @@ def replaced(text: Text, replacing: NDArray[np.bool_], donor: Text) -> Text:
         replacing[text.target] = False
     if isinstance(donor, Asked) and len(donor) > 1:  # the hidden word of another text is no word
         donor = [token for place, token in enumerate(donor) if place != donor.target]
+    words = [token.strip() or token.removeprefix(" ") for token in donor]
     changed = [
-        _reworded(token, donor[place % len(donor)]) if out else token
+        reworded(text, place, words[place % len(words)]) if out else token
         for place, (token, out) in enumerate(zip(text, replacing, strict=True))
     ]
     return with_tokens(text, changed)
@@ -190,17 +225,27 @@ def read_as(text: Text) -> tuple[str | int, ...]:
     return (*text, text.second) if isinstance(text, TwoTexts) else tuple(text)
 
 
-def _reworded(token: str, donor: str) -> str:
-    """Put another token's word between the white space of this one."""
-    start = len(token) - len(token.lstrip())
-    return token[:start] + donor.strip() + token[start + len(token.strip()) :]
+def reworded(text: Text, place: int, word: str) -> str:
+    """Return a token with another word between its white space: in a list of words, after a space at most."""
+    token = text[place]
+    if isinstance(text, Asked) and text.pretokenized:
+        return " " * token.startswith(" ") + word
+    leading = token[: len(token) - len(token.lstrip())]
+    trailing = token[len(leading) + len(token.strip()) :]
+    # Where the text is cut within white space, what follows there is read with it as before.
+    if isinstance(token, CutWord) and (leading if token.on_left else trailing):
+        return token.of(leading + word + trailing)
+    return leading + word + trailing
 
 
 def _keep_end(changed: list[str], text: Text) -> None:
     """Put the white space after a text's last token at the end of the changed text, unless it is empty."""
-    end = text[-1][len(text[-1].rstrip()) :]
+    if isinstance(text, Asked) and text.pretokenized:
+        return
+    last = text[-1]
+    end = last[len(last.rstrip()) :]
     if changed and end:
-        changed[-1] += end
+        changed[-1] = as_one([changed[-1], last.of(end) if isinstance(last, CutWord) else end])
 
 
 def text_hashes(texts: Iterable[str]) -> NDArray[np.bytes_]:

@@ -13,7 +13,7 @@ never split.
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 from itertools import islice, pairwise
 from typing import Any
@@ -121,9 +121,15 @@ def pieces(text: str, tokenizer: str) -> list[str]:
     return split_text
 
 
-def spaced(tokens: Sequence[str]) -> list[str]:
-    """Return tokens with one space before each but the first: joined they are a text."""
-    return [sys.intern(f" {token}" if i else token) for i, token in enumerate(tokens)]
+def spaced(tokens: Iterable[str]) -> list[str]:
+    """Return tokens with one space before each but the first: joined they are a text.
+
+    The first has one too if it begins with a space, so that it is found again without the one before it.
+    """
+    return [
+        sys.intern(f" {token}" if i or token.startswith(" ") else token)
+        for i, token in enumerate(tokens)
+    ]
 
 
 def cut(text: str, tokenizer: str, count: int) -> str:

@@ -65,14 +65,16 @@ def read_unlabelled_words(settings: DataSettings) -> Unlabelled:
             left_out["rows are empty"] += 1
             continue
         try:
-            tokens = _tokens(text, column, settings)
+            tokens, is_list = _tokens(text, column, settings)
             if target is None:
                 keyed_splits += [
-                    (f"{key}, word {place + 1}", _split_of(tokens, place))
+                    (f"{key}, word {place + 1}", _split_of(tokens, place, pretokenized=is_list))
                     for place in range(len(tokens))
+                    if tokens[place].strip()
                 ]
             else:
-                keyed_splits.append((key, _split_of(tokens, _place(tokens, word, target))))
+                place = _place(tokens, word, target)
+                keyed_splits.append((key, _split_of(tokens, place, pretokenized=is_list)))
         except InputError as error:
             raise InputError(f"{rows.place_of(number)}: {error}") from error
     return _of_splits(settings, keyed_splits, left_out, [*rows.notes_on(settings.text), *notes])
@@ -86,19 +88,26 @@ def _labelled(rows: Rows, settings: DataSettings) -> Unlabelled:
         row for row in labelled_words if settings.asks == "masks" or row.label != OUTSIDE
     ]
     chosen_words = classed_words or labelled_words
-    left_out = Counter(table.left_out)
+    left_out, is_list = Counter(table.left_out), settings.asks == "words"
     if outside := len(labelled_words) - len(chosen_words):
         left_out[f"words labelled {OUTSIDE}"] = outside
     return _of_splits(
         settings,
-        [(row.key, _split_of(row.tokens, row.target, row.choices)) for row in chosen_words],
+        [
+            (row.key, _split_of(row.tokens, row.target, row.choices, pretokenized=is_list))
+            for row in chosen_words
+        ],
         left_out,
         [*rows.notes_on(settings.text), *table.notes],
     )
 
 
 def _split_of(
-    tokens: Sequence[str], place: int | None, choices: tuple[str, str] | None = None
+    tokens: Sequence[str],
+    place: int | None,
+    choices: tuple[str, str] | None = None,
+    *,
+    pretokenized: bool,
 ) -> Split:
     return Split(
         ["text"],
@@ -106,14 +115,15 @@ def _split_of(
         np.zeros(1, dtype=np.int64),
         targets=np.array([place]),
         choices=None if choices is None else [choices],
+        pretokenized=pretokenized,
     )
 
 
-def _tokens(text: Any, column: str, settings: DataSettings) -> list[str]:
-    """Return the words of a list as they are, and of a text as the model's texts are split."""
+def _tokens(text: Any, column: str, settings: DataSettings) -> tuple[list[str], bool]:
+    """Return the words of a list, or of a text as the model's are split, and whether it is a list."""
     if isinstance(text, str) and list_of_words(text) is None:
-        return [*tokenizer_of(settings)(text)]
-    return spaced([word for word in words_of(text, column) if word])
+        return [*tokenizer_of(settings)(text)], False
+    return spaced(filter(None, words_of(text, column))), True
 
 
 def _place(tokens: Sequence[str], word: Any, column: str) -> int:

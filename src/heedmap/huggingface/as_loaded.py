@@ -17,13 +17,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from heedmap.data.texts import Text, joined
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
-from heedmap.huggingface.inputs import SubwordBatch, encode, truncated
+from heedmap.huggingface.inputs import SubwordBatch, encode
 from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.measuring import WeightRecorder, answer, difference, nearest, roundings
 from heedmap.huggingface.model_adapter import ModelAdapter, eagerly, reported, with_weights
 from heedmap.huggingface.padding import padding_token, vocabulary_size
 from heedmap.huggingface.refusals import first_line, out_of_memory
 from heedmap.huggingface.sample_texts import PAIRS, WHOLE, sample_texts
+from heedmap.huggingface.truncation import truncated
 
 
 @dataclass(frozen=True)
@@ -238,10 +239,9 @@ def _inputs(batch: SubwordBatch, tokenizer: PreTrainedTokenizerBase) -> dict[str
 
 def _words(tokenizer: PreTrainedTokenizerBase, parts: Sequence[str], limit: int) -> Text:
     sides = [pieces(part, "words") for part in parts]
-    if len(sides) == 2:
-        return joined(*sides)
-    fitted = truncated(tokenizer, sides[0], limit)
-    return sides[0] if fitted is None else fitted.words
+    text = joined(*sides) if len(sides) == 2 else sides[0]
+    fitted = truncated(tokenizer, text, limit)
+    return text if fitted is None else fitted.text
 
 
 def _groups(readings: Sequence[Reading]) -> Iterator[list[Reading]]:

@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
-from heedmap.data.texts import Asked, Pair, Text, TwoTexts
+from heedmap.data.texts import Asked, Pair, Text, TwoTexts, as_one
 from heedmap.errors import InputError
-from heedmap.huggingface.inputs import Truncated, too_long
+from heedmap.huggingface.truncation import Truncated, too_long
 
 Lengths = Callable[[Sequence[Text]], NDArray[np.int64]]
 Cut = Callable[[Text], Truncated | None]
-AT_WORDS = (
-    "cut between words, since no part of the text has the tokens that the tokenizer keeps (kept)"
-)
 OwnWords = Callable[[Sequence[Text]], Iterable[Sequence[int]]]
 
 
@@ -43,21 +40,16 @@ def fit(
     keys: list[str] = []
     spans: list[tuple[int, int]] = []
     kept_texts: list[Text] = []
-    at_words = unread = 0
+    unread = 0
     for row, text in enumerate(texts):
         if sizes[row] <= longest:
             parts = [(0, len(text), text)]
         elif cut is not None:
-            start, end, kept_text, exact = cut(text) or Truncated(0, len(text), text, exact=True)
-            parts, at_words = [(start, end, kept_text)], at_words + (not exact)
+            parts = [cut(text) or (0, len(text), text)]
         else:
             parts = _windows(text, lengths, longest)
         if isinstance(text, Asked):
-            parts = [
-                (start, end, replace(text, tokens=words, target=text.target - start))
-                for start, end, words in parts
-                if start <= text.target < end
-            ]
+            parts = [(start, end, part) for start, end, part in parts if start <= text.target < end]
             unread += not parts
         for number, (start, end, kept_text) in enumerate(parts):
             rows.append(row)
@@ -70,8 +62,6 @@ def fit(
         marks = [mark[a:b] for mark, (a, b) in zip(marks, spans, strict=True)]
     done = "cut" if cut else f"read as {len(rows) - len(split) + len(long)} windows"
     count = {f"longer than the model's {longest} positions, {done} (kept)": len(long)}
-    if at_words:
-        count[AT_WORDS] = at_words
     if unread:
         count[f"longer than the model's {longest} positions, its word lies beyond them"] = unread
     if not rows:
@@ -108,7 +98,7 @@ def merge(split: Split, own_words: OwnWords) -> tuple[Split, dict[str, int]]:
         return split, {}
     tokens = [
         [
-            "".join(words[a:b])
+            as_one(words[a:b])
             for a, b in zip(word_starts, [*word_starts[1:], len(words)], strict=True)
         ]
         for words, word_starts in zip(split.tokens, starts, strict=True)
@@ -147,8 +137,8 @@ def _windows(text: Text, lengths: Lengths, longest: int) -> list[tuple[int, int,
 
     def part(start: int, end: int) -> Text:
         words = text[start:end]
-        if isinstance(text, Asked):  # measured by their length alone
-            return list(words)
+        if isinstance(text, Asked):
+            return replace(text, tokens=words, target=text.target - start)
         return replace(text, tokens=words) if isinstance(text, Pair) else words
 
     windows = []

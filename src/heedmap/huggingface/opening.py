@@ -15,14 +15,14 @@ from heedmap.data.corpus import Corpus, Split
 from heedmap.data.in_memory import InMemory
 from heedmap.data.load import load_corpus
 from heedmap.data.text_names import text_name
-from heedmap.data.texts import Text
+from heedmap.data.texts import Asked, Text
 from heedmap.errors import InputError
 from heedmap.files.identity import weights_hash
 from heedmap.files.manifest import folder_written
+from heedmap.huggingface import inputs
 from heedmap.huggingface.class_names import contradiction
 from heedmap.huggingface.configurations import find_model
-from heedmap.huggingface.fitting import AT_WORDS, Cut, fit, merge
-from heedmap.huggingface.limits import longest
+from heedmap.huggingface.fitting import Cut, fit, merge
 from heedmap.huggingface.loading import load_classifier
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.model_adapter import detach
@@ -32,7 +32,7 @@ from heedmap.huggingface.pair_models import sign_of_pairs
 from heedmap.huggingface.peft_merging import merge_of
 from heedmap.huggingface.picture_classifier import PictureClassifier, open_pictures
 from heedmap.huggingface.picture_loading import reads_pictures
-from heedmap.huggingface.targets import unlike_an_entry
+from heedmap.huggingface.targets import is_dropped, unlike_an_entry
 from heedmap.huggingface.tasks import Task
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
 from heedmap.huggingface.verification import verify
@@ -42,6 +42,11 @@ from heedmap.settings.models import TransformerSettings
 from heedmap.terminal.output import remark, some_of
 
 _TWO_ENDS = "hold the model's own end-of-text token"
+_DROPPED = "ask about a word of which the tokenizer makes no token"
+_UNSPACED = (
+    "the words of a list are read with no space between them, as transformers reads lists with this tokenizer "
+    "(is_split_into_words); for a space, save it with add_prefix_space=True"
+)
 
 
 def open_classifier(
@@ -127,7 +132,7 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
     """
     model.classes = list(corpus.classes)
     _check_choices(model, corpus)
-    limit = longest(model.model, model.tokenizer)
+    limit = model.limit
     cut = _cut(model, limit, model.settings.long_texts)
     test = corpus.splits["test"]
     readable = model.readable(test.texts)
@@ -137,7 +142,18 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
             f"{_TWO_ENDS}; take it out of them"
         )
     unread = {} if readable.all() else {_TWO_ENDS: int((~readable).sum())}
-    test, counted = fit(test.take(np.flatnonzero(readable)), model.lengths, limit, cut)
+    test = test.take(np.flatnonzero(readable))
+    words = [text[text.target] if isinstance(text, Asked) else "" for text in test.texts]
+    dropped = {word for word in {*words} - {""} if is_dropped(model.tokenizer, word)}
+    asks = np.array([word not in dropped for word in words])
+    if not asks.any():
+        raise InputError(
+            f"{corpus.settings.source}: expected texts that ask about words, got only texts that {_DROPPED}; "
+            "is it this model's own tokenizer?"
+        )
+    if dropped:
+        test, unread[_DROPPED] = test.take(np.flatnonzero(asks)), int((~asks).sum())
+    test, counted = fit(test, model.lengths, limit, cut)
     # After the windows, because each is tokenised by itself.
     test, merged = merge(test, model.own_words)
     unlike: dict[str, int] = {}
@@ -146,8 +162,15 @@ def fitted(model: TransformerClassifier, corpus: Corpus) -> Corpus:
     return replace(
         corpus,
         splits={**corpus.splits, "test": test},
+        notes=[*corpus.notes, *([_UNSPACED] if test.pretokenized and _is_unspaced(model) else [])],
         left_out={**corpus.left_out, **unread, **counted, **merged, **unlike},
     )
+
+
+def _is_unspaced(model: TransformerClassifier) -> bool:
+    """Return whether the tokenizer reads a list of words otherwise than the text that they make."""
+    ids = inputs.token_ids(model.tokenizer, [Asked(["a", " a"], 0, pretokenized=True), ["a", " a"]])
+    return ids[0] != ids[1]
 
 
 def _check_choices(model: TransformerClassifier, corpus: Corpus) -> None:
@@ -183,9 +206,9 @@ def fitted_text(
         )
     if not model.readable(split.texts)[0]:
         raise InputError(f"expected a text that does not {_TWO_ENDS}; take it out of it")
-    limit = longest(model.model, model.tokenizer)
+    limit = model.limit
     words, words_of_query = _word_counts(split)
-    fitting, counted = fit(split, model.lengths, limit, _cut(model, limit, long_texts))
+    fitting, _ = fit(split, model.lengths, limit, _cut(model, limit, long_texts))
     notes = []
     kept_words, kept_of_query = _word_counts(fitting)
     if fitting is not split:
@@ -198,8 +221,6 @@ def fitted_text(
         if kept_of_query < words_of_query and long_texts == "cut":
             done += f", and its query to {kept_of_query} of {words_of_query}"
         notes.append(f"the text is longer than the {limit} positions that the model reads: {done}")
-    if AT_WORDS in counted:
-        notes.append(f"the text is {AT_WORDS.removesuffix(' (kept)')}")
     merged, _ = merge(fitting, model.own_words)
     if fewer := kept_words - _word_counts(merged)[0]:
         notes.append(f"words that share a sub-word are shown as one: {fewer} fewer")
@@ -230,8 +251,9 @@ def unread_words(
         places = np.arange(len(text))
         of_unknown = np.isin(places, words[ids == model.tokenizer.unk_token_id])
         without = ~np.isin(places, words)
-        unknown += [text[place].strip() for place in np.flatnonzero(of_unknown).tolist()]
-        dropped += [text[place].strip() for place in np.flatnonzero(without).tolist()]
+        seen = [word.strip() or repr(word) for word in text]
+        unknown += [seen[place] for place in np.flatnonzero(of_unknown).tolist()]
+        dropped += [seen[place] for place in np.flatnonzero(without).tolist()]
         marks.append(of_unknown | without)
     total = sum(map(len, texts))
     notes = [

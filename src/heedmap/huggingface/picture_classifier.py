@@ -21,7 +21,6 @@ from heedmap.data.pictures_in_memory import held_picture, labelled_pictures
 from heedmap.data.texts import Text
 from heedmap.errors import InputError
 from heedmap.files.naming import is_there
-from heedmap.huggingface import inputs
 from heedmap.huggingface.class_names import class_names
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.measuring import Drift, difference, roundings
@@ -35,6 +34,7 @@ from heedmap.huggingface.picture_loading import (
 )
 from heedmap.huggingface.sides import OUTSIDE
 from heedmap.huggingface.transformer_classifier import TransformerClassifier
+from heedmap.huggingface.truncation import Truncated
 from heedmap.huggingface.verification import Check, VerificationResult, drift_on, verify_on
 from heedmap.nouns import PICTURES
 from heedmap.settings.data import DataSettings
@@ -142,7 +142,7 @@ class PictureClassifier(TransformerClassifier):
         special = len(self.tokenizer.special)
         return np.array([special + len(text) for text in texts], dtype=np.int64)
 
-    def truncated(self, text: Text, longest: int) -> inputs.Truncated | None:
+    def truncated(self, text: Text, longest: int) -> Truncated | None:
         """Return None: a picture has as many patches as the model reads."""
         return None
 

@@ -1,22 +1,24 @@
 """Make a model that answers at each position of a text a classifier of the one that is asked about.
 
-The logits of the classes are those at the first sub-word of the word that is asked about; of a masked language
-model, those of two entries of its vocabulary there. A pass is told the position by an input of its own, a row
-that is 1 there and 0 elsewhere, so that it is repeated, cut and padded as all other inputs are. Inputs without
-it are asked about the position in their middle, as the verification does.
+The logits of the classes are those at the first sub-word of the word that is asked about, or at the mask that
+hides it; of a masked language model, those of two entries of its vocabulary there. A pass is told the position
+by an input of its own, a row that is 1 there and 0 elsewhere, so that it is repeated, cut and padded as all
+other inputs are. Inputs without it are asked about the position in their middle, as the verification does.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from heedmap.data.texts import HIDDEN, Asked, Text
+from heedmap.data.texts import HIDDEN, Asked, Text, reworded
 from heedmap.errors import InputError
+from heedmap.huggingface.sides import Positions
 
 TARGET, FIRST, SECOND = "heedmap_target", "heedmap_first", "heedmap_second"
 """Inputs (B, N): 1 at the position that is asked about, and there the numbers of the two words; else 0."""
@@ -85,11 +87,10 @@ def as_read(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> list[T
 
 
 def _as_read(tokenizer: PreTrainedTokenizerBase, text: Asked) -> Asked:
-    word = text.tokens[text.target]
-    if word.strip() != HIDDEN:
+    if not 0 <= text.target < len(text) or text.tokens[text.target].strip() != HIDDEN:
         return text
     tokens = [*text.tokens]
-    tokens[text.target] = word.replace(HIDDEN, mask_of(tokenizer))
+    tokens[text.target] = reworded(text, text.target, mask_of(tokenizer))
     return replace(text, tokens=tokens)
 
 
@@ -100,11 +101,11 @@ def mask_of(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def target_inputs(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text], words: Int[Tensor, "B L"]
-) -> dict[str, Int[Tensor, "B L"]]:
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[Text],
+    positions_by_text: Sequence[Positions],
+) -> dict[str, list[Int[np.ndarray, " N"]]]:
     """Return the inputs that say which position of each text is asked about; none for texts that ask nothing.
-
-    `words` are the word of each position, as `heedmap.huggingface.inputs.encode` finds them.
 
     Raises:
         InputError: a word that is asked about has no position.
@@ -112,28 +113,43 @@ def target_inputs(
     asking_texts = [text for text in texts if isinstance(text, Asked)]
     if not asking_texts or len(asking_texts) < len(texts):
         return {}
-    targets = torch.tensor([text.target for text in asking_texts], device=words.device)
-    is_target = words == targets.unsqueeze(1)
-    for row_number in (~is_target.any(1)).nonzero().flatten().tolist():
-        text = asking_texts[row_number]
-        word = text.tokens[text.target]
-        if not _within_a_text(tokenizer, word.strip()):
-            raise InputError(
-                f"expected a word that the tokenizer reads, got {word!r:.60}, which it drops; leave the row out"
-            )
+    rows: dict[str, list[Int[np.ndarray, " N"]]] = {}
+    for text, positions in zip(asking_texts, positions_by_text, strict=True):
+        is_target = np.arange(len(positions.ids)) == _target_position(tokenizer, text, positions)
+        numbers = [1, *(word_number(tokenizer, word) for word in text.choices or ())]
+        for name, number in zip((TARGET, FIRST, SECOND), numbers, strict=False):
+            rows.setdefault(name, []).append(is_target * number)
+    return rows
+
+
+def _target_position(tokenizer: PreTrainedTokenizerBase, text: Asked, positions: Positions) -> int:
+    """Return the position at which a text's answer is read.
+
+    It is the mask's, by its id, where the word is hidden. It is else the word's first with a visible character,
+    or, in a list of words, its first, with which transformers' own examples align the labels.
+    """
+    word, mark = text.tokens[text.target], mask_of(tokenizer)
+    of_word = positions.words == text.target
+    if not of_word.any() and not is_dropped(tokenizer, word):
         # A change has put a word right behind it, and the sub-word of both counts for the second.
-        is_target[row_number] = words[row_number] > text.target
-    row = _first_of(is_target).long()
-    if asking_texts[0].choices is None:
-        return {TARGET: row}
-    ids = [[word_number(tokenizer, word) for word in text.choices or ()] for text in asking_texts]
-    numbers = torch.tensor(ids, device=words.device)
-    return {TARGET: row, FIRST: row * numbers[:, :1], SECOND: row * numbers[:, 1:]}
+        of_word = positions.words > text.target
+    if not of_word.any():
+        raise InputError(
+            f"expected a word that the tokenizer reads, got {word!r:.60}, which it drops; leave the row out"
+        )
+    if mark and mark in word:
+        preferred = positions.ids == tokenizer.convert_tokens_to_ids(mark)
+    else:
+        written = "".join(text)
+        preferred = np.array([bool(written[a:b].strip()) for a, b in positions.spans.tolist()])
+        preferred |= text.pretokenized
+    best = of_word & preferred
+    return int((best if best.any() else of_word).argmax())
 
 
-def _first_of(marked: Bool[Tensor, "B L"]) -> Bool[Tensor, "B L"]:
-    """Keep the first mark of each row."""
-    return marked & (marked.long().cumsum(1) == 1)
+def is_dropped(tokenizer: PreTrainedTokenizerBase, word: str) -> bool:
+    """Return whether a tokenizer makes no token of a word."""
+    return not _within_a_text(tokenizer, word.removeprefix(" "))
 
 
 def word_number(tokenizer: PreTrainedTokenizerBase, word: str) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.data.batches import Batch
-from heedmap.data.texts import Pair, Text, TwoTexts, joined, with_tokens
+from heedmap.data.texts import Asked, Pair, Text, TwoTexts, beginning, joined, reworded, with_tokens
 from heedmap.errors import InputError
 from heedmap.huggingface import inputs
 from heedmap.huggingface.attention_hook import fusing
@@ -21,17 +21,18 @@ from heedmap.huggingface.attention_layout import find_layout
 from heedmap.huggingface.embedding import embedded_as, look_up
 from heedmap.huggingface.inputs import SubwordBatch
 from heedmap.huggingface.interventions import Imposed
+from heedmap.huggingface.limits import longest
 from heedmap.huggingface.maps import Maps, layer_facts
 from heedmap.huggingface.measuring import Drift
 from heedmap.huggingface.model_adapter import Inputs, ModelAdapter, attach
 from heedmap.huggingface.padding import declare_in_batches, padding_token
-from heedmap.huggingface.pair_truncation import truncated_pair
 from heedmap.huggingface.prefixes import PrefixReader, prefix_reader
 from heedmap.huggingface.projections import projections_of
 from heedmap.huggingface.rerun import TOLERANCE, Pass, Rerun
 from heedmap.huggingface.sample_words import SAMPLE_WORDS, asked_samples
-from heedmap.huggingface.targets import as_read, mask_of
+from heedmap.huggingface.targets import mask_of
 from heedmap.huggingface.tasks import task_of_model
+from heedmap.huggingface.truncation import Truncated, truncated
 from heedmap.huggingface.verification import drift
 from heedmap.huggingface.views import View, on_words
 from heedmap.importance.words import sum_by_word
@@ -80,6 +81,7 @@ class TransformerClassifier:
         if len(self.classes) == 1:
             self.capabilities = READS - {"classes"}
         self.tokens_at_once = settings.batch_tokens
+        self.limit = longest(model, tokenizer)
         # A cache of keys and values serves generation alone, and would be filled in every pass.
         model.config.use_cache = False
         declare_in_batches(model)
@@ -139,12 +141,9 @@ class TransformerClassifier:
         """Count the positions of each text, special ones included."""
         return inputs.lengths(self.tokenizer, texts)
 
-    def truncated(self, text: Text, longest: int) -> inputs.Truncated | None:
-        """Cut a text or pair as the model's tokenizer does (see `inputs.truncated` and `truncated_pair`)."""
-        if isinstance(text, Pair | TwoTexts):
-            return truncated_pair(self.tokenizer, text, longest)
-        (as_given,) = as_read(self.tokenizer, [text])
-        return inputs.truncated(self.tokenizer, as_given, longest)
+    def truncated(self, text: Text, longest: int) -> Truncated | None:
+        """Cut a text or pair as the model's tokenizer does (see `heedmap.huggingface.truncation`)."""
+        return truncated(self.tokenizer, text, longest)
 
     def own_words(self, texts: Sequence[Text]) -> Iterator[list[int]]:
         """Yield per text where its words must begin so that no two share a sub-word."""
@@ -168,19 +167,25 @@ class TransformerClassifier:
 
     def mask_token(self, text: Text, place: int) -> Text:
         """Replace one word by the tokenizer's mask token, or else its unknown or padding token."""
-        word = text[place]
         # White space around the word stays, since a tokenizer may make it part of a sub-word.
-        leading, trailing = word[: len(word) - len(word.lstrip())], word[len(word.rstrip()) :]
-        masked = [
-            *text[:place],
-            f"{leading}{mask_of(self.tokenizer)}{trailing}",
-            *text[place + 1 :],
-        ]
-        return with_tokens(text, masked)
+        masked = reworded(text, place, mask_of(self.tokenizer))
+        return with_tokens(text, [*text[:place], masked, *text[place + 1 :]])
 
     def batch(self, texts: Sequence[Text], rows: Sequence[int]) -> SubwordBatch:
-        """Tokenise some texts or pairs, padded."""
-        return inputs.encode(self.tokenizer, texts, rows, self.model.device, self.padding)
+        """Tokenise some texts or pairs, padded; those that a change has made too long are cut."""
+        batch = inputs.encode(self.tokenizer, texts, rows, self.model.device, self.padding)
+        if batch.ids.shape[1] <= self.limit:
+            return batch
+        return replace(self.batch([*map(self._fitting, texts)], rows), mask=batch.mask)
+
+    def _fitting(self, text: Text) -> Text:
+        """Return what the model reads of a text, and of one that asks about a word at least that word."""
+        cut = self.truncated(text, self.limit)
+        if cut is None:
+            return text
+        if isinstance(text, Asked) and not cut.start <= text.target < cut.end:
+            return self._fitting(beginning(text, len(text) - 1))
+        return cut.text
 
     def inputs(self, batch: Batch) -> dict[str, Tensor]:
         """Return the model's keyword arguments."""
@@ -236,7 +241,12 @@ class TransformerClassifier:
             return logits
         ids = inputs.token_ids(self.tokenizer, texts)
         changed_ids = [inputs.token_ids(self.tokenizer, of_text) for of_text in changed]
-        readable = [i for i in range(len(texts)) if self._prefixes.reads(ids[i], changed_ids[i])]
+        readable = [
+            i
+            for i in range(len(texts))
+            if self._prefixes.reads(ids[i], changed_ids[i])
+            and max(map(len, [ids[i], *changed_ids[i]])) <= self.limit
+        ]
         with fusing() if self.fuses else nullcontext():
             readings = self._prefixes.logits(
                 [ids[i] for i in readable], [changed_ids[i] for i in readable]

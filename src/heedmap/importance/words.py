@@ -8,10 +8,10 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+Spans = Sequence[tuple[int, int]] | Int[np.ndarray, "N 2"]
 
-def word_of_positions(
-    pieces: Sequence[str], offsets: Sequence[tuple[int, int]], special: Sequence[int]
-) -> list[int]:
+
+def word_of_positions(pieces: Sequence[str], offsets: Spans, special: Sequence[int]) -> list[int]:
     """Return the word of each position; −1 for special tokens and positions without characters.
 
     The joined `pieces` are the text; `offsets` are the character spans (start, end), and `special` 1
@@ -27,9 +27,7 @@ def word_of_positions(
     return words
 
 
-def own_words(
-    pieces: Sequence[str], offsets: Sequence[tuple[int, int]], special: Sequence[int]
-) -> list[int]:
+def own_words(pieces: Sequence[str], offsets: Spans, special: Sequence[int]) -> list[int]:
     """Return where words must begin so that no position holds visible characters of two words.
 
     A byte-level tokenizer has one sub-word for ").": to the model these two marks are one word with one
@@ -45,7 +43,7 @@ def own_words(
 
 
 def _first_and_last(
-    pieces: Sequence[str], offsets: Sequence[tuple[int, int]], special: Sequence[int]
+    pieces: Sequence[str], offsets: Spans, special: Sequence[int]
 ) -> NDArray[np.int64]:
     """Return the words (N, 2) of each position's first and last visible characters; −1 without characters."""
     if len(offsets) != len(special):

@@ -130,14 +130,17 @@ class _Texts:
     """A split in sub-words, each text or pair cut to `longest` positions."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, split: Split, longest: int) -> None:
-        encoding = tokenized(
-            tokenizer, split.texts, truncation=True, max_length=longest, return_attention_mask=True
-        )
+        encodings = tokenized(tokenizer, split.texts, truncation=True, max_length=longest)
         # Must come last: a tokenizer keeps the limit of its last call, and would be saved with it.
         self.cut = int((inputs.lengths(tokenizer, split.texts) > longest).sum())
         self.tokenizer, self.labels = tokenizer, split.labels
-        self.lengths = np.array([len(ids) for ids in encoding["input_ids"]], dtype=np.int64)
-        self.rows = [{name: part[i] for name, part in encoding.items()} for i in range(len(split))]
+        self.lengths = np.array([*map(len, encodings)], dtype=np.int64)
+        self.rows = [
+            {"input_ids": row.ids, "attention_mask": row.attention_mask} for row in encodings
+        ]
+        if "token_type_ids" in tokenizer.model_input_names:
+            for row, encoding in zip(self.rows, encodings, strict=True):
+                row["token_type_ids"] = encoding.type_ids
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Tensor]:
         """Return the model's keyword arguments, padded to the longest of the rows, and the labels."""
