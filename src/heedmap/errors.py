@@ -51,17 +51,20 @@ class KindError(InputError, TypeError):
 
 
 class NamedOnce(dict[str, T]):
-    """Values by name, of which none replaces another: a second one is an `InputError` about `what` is named."""
+    """Values by name, of which none replaces another: a second one of a name is an `InputError`.
 
-    def __init__(self, what: str, pairs: Iterable[tuple[str, T]] = ()) -> None:
+    `noun` says in the error what the names are of.
+    """
+
+    def __init__(self, noun: str, pairs: Iterable[tuple[str, T]] = ()) -> None:
         super().__init__()
-        self.what = what
+        self.noun = noun
         for name, value in pairs:
             self[name] = value
 
     def __setitem__(self, name: str, value: T) -> None:
         if name in self:
-            raise InputError(f"{self.what}: expected each once, got {name!r} twice; rename one")
+            raise InputError(f"{self.noun}: expected each once, got {name!r} twice; rename one")
         super().__setitem__(name, value)
 
 

@@ -137,7 +137,7 @@ def main() -> None:
 @contextmanager
 def _process_settings() -> Iterator[None]:
     """Set for a command what belongs to its whole process, and restore it for whoever called `main`."""
-    before = {name: os.environ.get(name) for name in CACHES}
+    environment = {name: os.environ.get(name) for name in CACHES}
     for name, size in CACHES.items():
         os.environ.setdefault(name, size)
     is_main = threading.current_thread() is threading.main_thread()  # no other may set a handler
@@ -148,7 +148,7 @@ def _process_settings() -> Iterator[None]:
     finally:
         if handler is not None:  # nor one that was set outside Python
             signal.signal(signal.SIGTERM, handler)
-        for name, value in before.items():
+        for name, value in environment.items():
             if value is None:
                 os.environ.pop(name, None)
 

@@ -110,9 +110,9 @@ class CutWord(str):
 
 def as_one(words: Sequence[str]) -> str:
     """Join neighbouring words into one, which is a `CutWord` if one of them is."""
-    one = "".join(words)
-    cut = next((word for word in words if isinstance(word, CutWord)), None)
-    return one if cut is None else cut.of(one)
+    word = "".join(words)
+    cut = next((part for part in words if isinstance(part, CutWord)), None)
+    return word if cut is None else cut.of(word)
 
 
 def joined(first_words: Sequence[str], second_words: Sequence[str]) -> TwoTexts:
@@ -242,10 +242,10 @@ def _keep_end(changed: list[str], text: Text) -> None:
     """Put the white space after a text's last token at the end of the changed text, unless it is empty."""
     if isinstance(text, Asked) and text.pretokenized:
         return
-    last = text[-1]
-    end = last[len(last.rstrip()) :]
+    token = text[-1]
+    end = token[len(token.rstrip()) :]
     if changed and end:
-        changed[-1] = as_one([changed[-1], last.of(end) if isinstance(last, CutWord) else end])
+        changed[-1] = as_one([changed[-1], token.of(end) if isinstance(token, CutWord) else end])
 
 
 def text_hashes(texts: Iterable[str]) -> NDArray[np.bytes_]:

@@ -219,7 +219,7 @@ def make_findings(
         InputError: two findings have one key.
     """
     results = Results(by_text(tables), settings, classes, model, rates)
-    findings: NamedOnce[Finding] = NamedOnce(results.numbers.what)
+    findings: NamedOnce[Finding] = NamedOnce(results.numbers.noun)
     for of_question in _findings(results):
         for finding in of_question:
             findings[finding.key] = reworded(finding, nouns, classes)
