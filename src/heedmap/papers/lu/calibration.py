@@ -6,22 +6,22 @@ Per decoder layer and head, with a the cross-attention's weights over S source p
     a_p = m a + (1 − m) mean_s(a)            perturbed
     a_c = a exp(1 − m)                       calibrated
     a + .1 a_c,  γ a + (1 − γ) a_c,  g a + (1 − g) a_c     fused: fixed, annealed, gated
+    g = σ(w·q / √E + b)                      one w and b per layer for the queries q of all heads
 
 From the authors' released code, as are the two losses (`training`). Ours differs:
 
-* The mean of a is over the real source positions; theirs counts padding.
-* A gate g = σ(w·q + b) has one w and b per layer for the queries q of all heads; theirs could not be read.
+* The mean of a is over the real source positions; theirs counts padding, and gives it the mean too.
 * γ falls to e^(−1.5), their γ at inference, at the last step of any training; theirs is exp(−steps / 10⁵),
   which is the same for their 150,000 steps.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn import functional
 
 from heedmap.models.transformer_translator import (
     CrossCall,
@@ -77,19 +77,10 @@ class Calibration(nn.Module):
             nn.Linear(size // settings.heads, 1) for _ in layers if fusion == "gated"
         )
 
-    def masks(self, call: CrossCall, *, learning: bool = False) -> Weights:
-        """Return m of one layer, 0 at padding; its parameters get a gradient only while `learning`."""
-
-        def project(linear: nn.Module, values: Float[Tensor, "B T D"]) -> Weights:
-            assert isinstance(linear, nn.Linear)
-            weight: Tensor = linear.weight
-            bias: Tensor = linear.bias
-            if not learning:
-                weight, bias = weight.detach(), bias.detach()
-            return split_heads(functional.linear(values, weight, bias), self.heads)
-
-        queries = project(self.queries[call.layer], call.inputs)
-        keys = project(self.keys[call.layer], call.states)
+    def masks(self, call: CrossCall) -> Weights:
+        """Return m of one layer, 0 at padding."""
+        queries = split_heads(self.queries[call.layer](call.inputs), self.heads)
+        keys = split_heads(self.keys[call.layer](call.states), self.heads)
         return head_scores(queries, keys, call.real).sigmoid()
 
     def fused(self, call: CrossCall, masks: Weights) -> Weights:
@@ -106,7 +97,7 @@ class Calibration(nn.Module):
         """Return the share of the model's own weights."""
         if self.fusion == "annealed":
             return math.exp(-DECAY * (self.progress if self.training else 1.0))
-        gate: Tensor = self.gates[call.layer](call.queries)
+        gate: Tensor = self.gates[call.layer](call.queries / math.sqrt(call.queries.shape[-1]))
         return gate.sigmoid()
 
 
@@ -139,19 +130,13 @@ class CalibratedTranslator(nn.Module):
         source: Int[Tensor, "B S"],
         inputs: Int[Tensor, "B T"],
         lengths: Int[Tensor, " B"] | None = None,
-        change: Hook | None = None,
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T V"] | None]:
-        """Return the logits of every target step under the fused weights and, if given, under a hook's.
+        hooks: Sequence[Hook] | None = None,
+    ) -> list[Float[Tensor, "B T V"]]:
+        """Return the logits of every target step under the fused weights, or under each of some hooks'.
 
-        The second pass reads the same encoder states, and its translator gets no gradient: only what the hook
-        itself computes does.
+        All passes read the same encoder states.
         """
         encoded = self.translator.encode(source, lengths)
-        logits: Tensor = self.translator(source, inputs, lengths, self.hook, encoded)
-        if change is None:
-            return logits, None
-        frozen = {name: value.detach() for name, value in self.translator.named_parameters()}
-        states, real = encoded
-        arguments = (source, inputs, lengths, change, (states.detach(), real))
-        changed: Tensor = torch.func.functional_call(self.translator, frozen, arguments)
-        return logits, changed
+        return [
+            self.translator(source, inputs, lengths, hook, encoded) for hook in hooks or [self.hook]
+        ]

@@ -27,7 +27,7 @@ NEEDS = """Lu et al. calibrated the cross-attention of Transformer translators. 
   heedmap reproduce lu multi30k --data PATH --from de --to en   translators with and without calibration
   heedmap reproduce lu reverse     sentences of our own, whose right source words are known; copy, dictionary
   heedmap reproduce lu multi30k --data PATH --budget paper      the released code's size and updates; days
---links and --gold name links of words, for the alignment error rate. The quick budget takes half an hour."""
+--links and --gold name links of words, for the alignment error rate. The quick budget takes 40 minutes."""
 OPTIONS = {
     "data": Option(
         "The sentences: a folder, a table, the common path of two texts, or a Hub name."

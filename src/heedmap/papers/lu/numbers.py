@@ -48,7 +48,7 @@ class Lu(CellReproduction[LuSettings]):
 
     @property
     def differences(self) -> list[str]:
-        """How it differs from the released code's example, whose sizes of model are not known to us."""
+        """How it differs from the released code's example."""
         pairs = self.settings.train_pairs
         return [
             *changed_settings(self.settings, WORDS),

@@ -84,7 +84,7 @@ def leave_one_out(
     rest = Encoded(remaining, [pairs.target[row]] * len(remaining), [], [])
     source, lengths, inputs, _ = rest.batch(range(len(remaining)))
     with torch.no_grad():
-        logits, _ = model(source, inputs, lengths)
+        (logits,) = model(source, inputs, lengths)
     changes = change_without(sentence.logits, logits.transpose(0, 1), logits.dtype)
     return changes[:, :-1], changes[:, -1]
 

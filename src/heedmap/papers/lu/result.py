@@ -17,7 +17,7 @@ BASELINES = {
     "best possible": "one link for each word, at best",
 }
 METHOD = """Method: the mean of a masked row is over real source positions, where the released code counts \
-padding; both losses are means over target sub-words; the epoch with the best accuracy on dev is kept."""
+padding; the epoch with the best accuracy on dev is kept."""
 COLUMNS = {
     "fusion": "how calibrated weights are used; none: a translator without calibration",
     "seed": "of the training",

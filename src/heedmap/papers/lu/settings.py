@@ -29,7 +29,7 @@ QUICK: dict[str, Any] = {
 
 
 class LuSettings(Settings):
-    """The defaults are the example of the released code, but for the sizes of the model, which are common ones.
+    """The defaults are the example of the released code, whose model is fairseq's base Transformer.
 
     `seeds` is their number: 0, 1, ... Models of one seed have the same first weights and batches, whatever
     their fusion. `gold` is the fingerprint of sentences whose words people linked.

@@ -1,19 +1,21 @@
 """Train a calibrated translator: two losses, each for its own parameters, in every step.
 
-    mask networks:   −L(a_p) + λ ‖1 − m‖₂ / S      worsen the translation with as little masking as possible
-    all else:         L(fused)                      label-smoothed cross entropy of the calibrated pass
+    mask networks:   (−L(a_p) + λ ‖1 − m‖₂ / S) / n    worsen the translation with as little masking as possible
+    all else:         L(fused) / n                      label-smoothed cross entropy of the calibrated pass
 
-‖·‖ is one norm over layers, heads and all real pairs of a batch's target and source positions, S the longest
-source. L is a mean over target sub-words: whether theirs is a mean or a sum could not be read, and with it how
-much λ weighs. As in the released code both backward passes are in every step, and Adam is one. Here they are
-one backward pass of the sum, in which each loss sees the other's parameters as constants, and both passes
-read the same encoder states.
+L is a sum over the n target sub-words of a batch, so that λ weighs 1 / n of what it would beside a mean. ‖·‖ is
+one norm over the masks of the calibrated pass, of all its layers, heads, and pairs of target and source
+positions; S is the longest source. Padded pairs are included, and 1 − m is 1 at a padded source.
+
+As in the released code each loss is differentiated by its own parameters alone in every step, and one Adam
+takes both gradients.
 """
 
+import re
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -26,6 +28,7 @@ from heedmap.training.objective import Objective
 
 AT_ONCE = 4096  # source positions that are read together
 BETAS = (0.9, 0.98)
+MASK_NETWORKS = re.compile(r"calibration\.(queries|keys)\.")
 
 
 class CalibrationObjective(Objective):
@@ -66,19 +69,37 @@ class CalibrationObjective(Objective):
             self.model.calibration.progress = step / total
 
     def loss(self, model: nn.Module, batch: Translations) -> Float[Tensor, ""]:
-        """Return the sum of both losses; that of the masks only where there are any."""
+        """Return the sum of both losses, of which each has a gradient by its own parameters alone."""
         device = self.model.translator.embedding.weight.device
         source, lengths, inputs, targets = (part.to(device) for part in batch)
-        smoothing = self.settings.label_smoothing
-        if self.model.calibration is None:
-            return smoothed(model(source, inputs, lengths)[0], targets, smoothing)
-        recorded = MaskRecorder(self.model, targets != NO_TARGET)
-        losses = [
-            smoothed(logits, targets, smoothing)
-            for logits in model(source, inputs, lengths, recorded)
-        ]
-        penalty = recorded.norm() / source.shape[1]
-        return losses[0] - losses[1] + self.settings.penalty * penalty
+        smoothing, calibration = self.settings.label_smoothing, self.model.calibration
+        count = (targets != NO_TARGET).sum()
+        if calibration is None:
+            (logits,) = model(source, inputs, lengths)
+            return smoothed(logits, targets, smoothing) / count
+        masks: list[Tensor] = []
+
+        def fuse(call: CrossCall) -> Float[Tensor, "B H T S"]:
+            masks.append(calibration.masks(call))
+            return calibration.fused(call, masks[-1])
+
+        def perturb(call: CrossCall) -> Float[Tensor, "B H T S"]:
+            return perturbed(call.weights, calibration.masks(call), call.real)
+
+        # Copies of the mask networks' parameters keep the gradient of the translation away from them.
+        parameters = {n: p for n, p in model.named_parameters() if MASK_NETWORKS.search(n)}
+        copies = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+        passes = torch.func.functional_call(
+            model, copies, (source, inputs, lengths, (fuse, perturb))
+        )
+        translating, worsening = (smoothed(logits, targets, smoothing) / count for logits in passes)
+        penalty = torch.linalg.vector_norm(1 - torch.stack(masks)) / source.shape[1] / count
+        masking = self.settings.penalty * penalty - worsening
+        gradients = torch.autograd.grad(masking, list(copies.values()), retain_graph=True)
+        total: Tensor = translating + masking.detach()
+        for parameter, gradient in zip(parameters.values(), gradients, strict=True):
+            total = total + ((parameter - parameter.detach()) * gradient).sum()
+        return total
 
     def scores(self) -> dict[str, float]:
         """Score the dev split."""
@@ -86,27 +107,6 @@ class CalibrationObjective(Objective):
         accuracy, cross_entropy = next_symbols(self.model.eval(), self.dev, self.model.hook)
         self.model.train(was_training)
         return {"accuracy": accuracy, "cross_entropy": cross_entropy}
-
-
-class MaskRecorder:
-    """A hook that gives the perturbed weights and keeps 1 − m of all real pairs of positions."""
-
-    def __init__(self, model: CalibratedTranslator, targets: Bool[Tensor, "B T"]) -> None:
-        assert model.calibration is not None
-        self.calibration, self.targets = model.calibration, targets
-        self.masked: list[Tensor] = []
-
-    def __call__(self, call: CrossCall) -> Float[Tensor, "B H T S"]:
-        """Return the perturbed weights of a layer."""
-        masks = self.calibration.masks(call, learning=True)
-        pairs = self.targets[:, None, :, None] & call.real[:, None, None]
-        self.masked.append((1 - masks)[pairs.expand_as(masks)])
-        return perturbed(call.weights, masks, call.real)
-
-    def norm(self) -> Float[Tensor, ""]:
-        """Return ‖1 − m‖₂ over all layers."""
-        norm: Tensor = torch.linalg.vector_norm(torch.cat(self.masked))
-        return norm
 
 
 def schedule(train: Encoded, settings: LuSettings) -> tuple[int, int]:
@@ -120,10 +120,11 @@ def schedule(train: Encoded, settings: LuSettings) -> tuple[int, int]:
 def smoothed(
     logits: Float[Tensor, "B T V"], targets: Int[Tensor, "B T"], smoothing: float
 ) -> Float[Tensor, ""]:
-    """Return the label-smoothed cross entropy, a mean over target sub-words."""
+    """Return the label-smoothed cross entropy, a sum over target sub-words."""
     return functional.cross_entropy(
-        logits.flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET, label_smoothing=smoothing
-    )
+        logits.flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET, label_smoothing=smoothing,
+        reduction="sum",
+    )  # fmt: skip
 
 
 @torch.no_grad()
@@ -135,7 +136,6 @@ def next_symbols(model: CalibratedTranslator, pairs: Encoded, hook: Hook) -> tup
         source, lengths, inputs, targets = (part.to(device) for part in pairs.batch(rows))
         logits = model.translator(source, inputs, lengths, hook)
         right += int((logits.argmax(-1) == targets).sum())
-        real = int((targets != NO_TARGET).sum())
-        total += float(smoothed(logits, targets, 0.0)) * real
-        count += real
+        total += float(smoothed(logits, targets, 0.0))
+        count += int((targets != NO_TARGET).sum())
     return right / count, total / count
