@@ -1,4 +1,4 @@
-"""The one error a user is meant to see, what a value should have been, and the check for optional packages."""
+"""The one error a user is meant to see, and checks that raise it: of values, names and optional packages."""
 
 import re
 from collections.abc import Iterable

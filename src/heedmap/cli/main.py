@@ -137,9 +137,8 @@ def main() -> None:
 @contextmanager
 def _process_settings() -> Iterator[None]:
     """Set for a command what belongs to its whole process, and restore it for whoever called `main`."""
-    environment = {name: os.environ.get(name) for name in CACHES}
-    for name, size in CACHES.items():
-        os.environ.setdefault(name, size)
+    unset_caches = {name: size for name, size in CACHES.items() if name not in os.environ}
+    os.environ.update(unset_caches)
     is_main = threading.current_thread() is threading.main_thread()  # no other may set a handler
     # Batch systems send SIGTERM before they kill. The default ends without a word, and cleans up nothing.
     handler = signal.signal(signal.SIGTERM, _terminate) if is_main else None
@@ -148,9 +147,8 @@ def _process_settings() -> Iterator[None]:
     finally:
         if handler is not None:  # nor one that was set outside Python
             signal.signal(signal.SIGTERM, handler)
-        for name, value in environment.items():
-            if value is None:
-                os.environ.pop(name, None)
+        for name in unset_caches:
+            os.environ.pop(name, None)
 
 
 def _terminate(*_: object) -> None:

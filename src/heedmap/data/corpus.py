@@ -38,8 +38,8 @@ class Split:
     `numbers` are those of the instances in arrays, where a model has nothing else. `vectors` are those of the
     items, where the texts are bags. `targets` are the places of the words that a model is asked about, and
     `choices` the two words of which one is hidden there; `pretokenized` says that such texts came as lists of
-    words (see `Asked`). `amounts` are the labels where these are numbers and
-    no classes; then `labels` are UNKNOWN.
+    words (see `Asked`). `amounts` are the labels where these are numbers and no classes; then `labels` are
+    UNKNOWN.
     Of MANY texts keys, tokens and texts are compact sequences (`heedmap.data.compact`) instead of lists.
     """
 
