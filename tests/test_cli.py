@@ -71,8 +71,11 @@ def test_a_command_sets_its_process_up_and_restores_it_for_who_called_it(heedmap
     assert heedmap("list").code == 0
     assert set(seen[-1][0].values()) == {os.environ[name] for name in usual} == {"7"}
     assert signal.getsignal(signal.SIGTERM) == handler
-    refused = heedmap("no-such-command", "--here")
-    assert signal.getsignal(signal.SIGTERM) == handler, refused.err
+    monkeypatch.undo()  # the real commands again, of which this one ends in an error
+    before = {name: os.environ.get(name) for name in usual}
+    assert heedmap("no-such-command").code == 2
+    assert signal.getsignal(signal.SIGTERM) == handler
+    assert {name: os.environ.get(name) for name in usual} == before
 
 
 def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, tmp_path):
