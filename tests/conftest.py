@@ -2,10 +2,18 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+
+# No test needs the network (test_network asks whether heedmap does), and no lookup should be waited for.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+# A shell lets its background jobs ignore Ctrl-C, and what they start too; tests send it to processes of theirs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if "HEEDMAP_SHAPES" in os.environ:
     import shapes

@@ -155,7 +155,6 @@ def sweep(folder, out, *options):
     return subprocess.Popen(
         [sys.executable, "-m", "heedmap", "sweep", "grid.toml", "--out", out, *options],
         cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
     )  # fmt: skip
 
 

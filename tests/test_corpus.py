@@ -133,8 +133,7 @@ def test_a_clone_of_a_hub_data_set_is_read_with_its_class_names(tmp_path, monkey
     assert [len(split) for split in corpus.splits.values()] == [40, 10, 8]
 
 
-def test_a_name_like_that_of_an_embedded_corpus_is_guessed(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def test_a_name_like_that_of_an_embedded_corpus_is_guessed():
     with refused("digit-bag", "Hub", "did you mean the embedded digit-bags"):
         load("digit-bag")
 
@@ -144,8 +143,7 @@ def test_every_embedded_corpus_is_named_in_the_help_of_data():
     assert [name for name in EMBEDDED if name not in option.help] == []
 
 
-def test_a_name_that_is_neither_here_nor_on_the_hub_is_one_clear_line(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def test_a_name_that_is_neither_here_nor_on_the_hub_is_one_clear_line():
     with refused("nobody/nothing", "Hub") as caught:
         load("nobody/nothing")
     assert "\n" not in str(caught.value)

@@ -225,7 +225,7 @@ def test_shards_at_the_same_time_of_which_one_is_killed_and_given_again(tmp_path
         "softmax,entmax15", "--seeds", "2", "--epochs", "1", "--adversary-epochs", "1", "--train-texts", "64",
         "--test-texts", "10", "--max-tokens", "20", "--quiet", "--out",
     ]  # fmt: skip
-    options = {"cwd": tmp_path, "env": {**os.environ, "HF_HUB_OFFLINE": "1"}}
+    options = {"cwd": tmp_path}
     subprocess.run(
         [*command, "one", "--workers", "1"], check=True, stdout=subprocess.PIPE, **options
     )

@@ -75,7 +75,7 @@ def command(here, arguments, out, workers=2, threads=1):
     return subprocess.Popen(
         [*COMMAND, *arguments, out.name, "--workers", str(workers)],
         cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
     )  # fmt: skip
 
 

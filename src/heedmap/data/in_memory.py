@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from heedmap.data.columns import Rows, as_python, check_count
+from heedmap.data.embedded import EMBEDDED
 from heedmap.data.encoded_pictures import encoded, may_be_picture
 from heedmap.data.json_rows import read_json
 from heedmap.data.labels import is_missing, plain, shortest, without_midnight
@@ -155,7 +156,8 @@ def source_of(
             "name its columns: label='...', query='...'"
         )
     if tables is None:
-        return name_of(data, DATA), None
+        is_embedded = isinstance(data, str) and data in EMBEDDED
+        return (str(data) if is_embedded else name_of(data, DATA)), None
     in_memory = InMemory(type(data).__name__, tables)
     return in_memory.name, in_memory
 

@@ -18,8 +18,10 @@ _REMEDIES = {
 
 
 def name_of(value: object, expected: str) -> str:
-    """Return a source's name for the settings. A missing path is made absolute: only strings are looked up on
-    the Hub.
+    """Return a source's name for the settings, from which nobody takes a path for a name on the Hub.
+
+    A folder whose path could be such a name gets `./` before it, so that nothing is looked up once it has
+    moved. A missing path is made absolute: only strings are looked up on the Hub.
 
     Args:
         value: the user's argument.
@@ -31,7 +33,14 @@ def name_of(value: object, expected: str) -> str:
     name = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(name, str):
         raise TypeError(f"expected {expected}, got {kind_of(value)}; {_REMEDIES[expected]}")
-    return str(name) if isinstance(value, str) or is_there(name) else str(Path(name).absolute())
+    if not is_there(name):
+        return str(name) if isinstance(value, str) else str(Path(name).absolute())
+    return name if is_path(name) or Path(name).is_file() else f"./{name}"
+
+
+def is_path(name: str) -> bool:
+    """Return whether a source can only be a path, by its name: the Hub's are NAME or OWNER/NAME."""
+    return name.isprintable() and (name.startswith((".", "/", "~")) or name.count("/") > 1)
 
 
 def is_there(name: str) -> bool:

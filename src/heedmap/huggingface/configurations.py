@@ -13,7 +13,7 @@ from transformers import AutoConfig, PreTrainedConfig
 from heedmap.data.asked_words import FIRST_AND_SECOND
 from heedmap.data.streams import reading
 from heedmap.errors import InputError
-from heedmap.files.naming import MODEL, check_name, is_there, name_of
+from heedmap.files.naming import MODEL, check_name, is_path, is_there, name_of
 from heedmap.huggingface.checkpoints import (
     PEFT_CONFIG,
     check_class_numbers,
@@ -197,7 +197,7 @@ def find_place(source: object) -> Place:
         InputError: no such folder, no model in it, or a name that cannot be one.
     """
     name = name_of(source, MODEL)
-    if not is_there(name) and not _is_path(name):
+    if not is_there(name) and not is_path(name):
         check_name(name, MODEL)
     with reading(name):
         path = Path(name).expanduser()
@@ -211,13 +211,9 @@ def find_place(source: object) -> Place:
         return Place(str(path), local=True)
     if exists:
         raise InputError(f"expected a model's folder or a name on the Hub; {path} is a file")
-    if _is_path(name):
+    if is_path(name):
         raise InputError(f"expected a model's folder; {name:.200} does not exist; check the path")
     return Place(name, local=False)
-
-
-def _is_path(name: str) -> bool:
-    return name.isprintable() and (name.startswith((".", "/", "~")) or name.count("/") > 1)
 
 
 def check_classes(place: Place, config: PreTrainedConfig) -> None:

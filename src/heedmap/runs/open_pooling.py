@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from heedmap.data.bags_in_memory import IN_MEMORY, labelled_bags
+from heedmap.data.in_memory import source_of
 from heedmap.data.item_vectors import ItemVectors
 from heedmap.data.item_vocabulary import ItemVocabulary
 from heedmap.data.load import UNLIMITED, corpus_of
@@ -88,7 +89,7 @@ def open_pooling(
     if in_files and labels is not None:
         raise InputError("labels: expected for a list of arrays alone; leave it out")
     if in_files:
-        settings = DataSettings.of(source=os.fspath(data), training=False, max_tokens=UNLIMITED)
+        settings = DataSettings.of(source=source_of(data)[0], training=False, max_tokens=UNLIMITED)
         texts = read_labelled(settings)
     else:
         settings = DataSettings.of(**IN_MEMORY, training=False)
