@@ -11,7 +11,7 @@ from heedmap.experiments.intervals import of_mean
 from heedmap.experiments.methods.importance_measures import MEASURE_NAMES
 from heedmap.experiments.questions.adversary_agreement import ASKED, Agreement, agreements
 from heedmap.experiments.repeats import text_numbers
-from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, rows, specification
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, chart_of, colour, specification
 from heedmap.report.grouping import texts
 
 DIRECTIONS = {"adversary": "KL(adversary || base)", "base": "KL(base || adversary)"}
@@ -45,13 +45,13 @@ def _figure(audit: AuditResult, models: list[Agreement], measure: str) -> Figure
     ]
     x = alt.X("strength:Q", title="λ", scale=alt.Scale(type="log"))
     y_scale = alt.Scale(domain=[-1, 1])
-    base = alt.Chart(rows(points)).encode(
+    base = chart_of(points).encode(
         x=x, color=colour(list(DIRECTIONS.values())), tooltip=["series:N", "strength:Q", "tau:Q"]
     )
     y = alt.Y("tau:Q", title="mean τ of the map with its own importance", scale=y_scale)
     chart = alt.layer(
-        alt.Chart(rows([{"at": 0.0}])).mark_rule(color=QUIET, opacity=0.5).encode(y="at:Q"),
-        alt.Chart(rows(levels))
+        chart_of([{"at": 0.0}]).mark_rule(color=QUIET, opacity=0.5).encode(y="at:Q"),
+        chart_of(levels)
         .mark_rule()
         .encode(
             y=alt.Y("at:Q"),

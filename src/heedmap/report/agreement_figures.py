@@ -14,8 +14,8 @@ from heedmap.report.charts import (
     QUIET,
     Figure,
     Key,
+    chart_of,
     colour,
-    rows,
     specification,
     vertical,
 )
@@ -193,7 +193,7 @@ def _curves(
         of_text = np.flatnonzero(np.isfinite(curve.values))
         data[0] |= {"rows": of_text.tolist(), "xs": curve.values[of_text].tolist()}
         layers.append(
-            alt.Chart(rows(data))
+            chart_of(data)
             .mark_line(strokeDash=dash, strokeWidth=2)
             .encode(
                 x=x,
@@ -241,7 +241,7 @@ def rationale(audit: AuditResult) -> list[Figure]:
     ]
     lowest = min([0.5, *(row["low"] for row in data if isinstance(row["low"], float))])
     scale = alt.Scale(domain=[math.floor(lowest * 10 - 0.5) / 10, 1], zero=False, nice=False)
-    base = alt.Chart(rows(data)).encode(
+    base = chart_of(data).encode(
         y=alt.Y("measure:N", title=None, sort=None, axis=alt.Axis(labelLimit=130)),
         x=alt.X(
             "value:Q",

@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 
 from heedmap.experiments.findings import AuditResult
-from heedmap.report.charts import QUIET, Figure, Key, colour, rows, specification
+from heedmap.report.charts import QUIET, Figure, Key, chart_of, colour, specification
 from heedmap.report.grouping import division, texts
 from heedmap.report.wording import column
 from heedmap.settings.audit import AuditSettings
@@ -56,16 +56,14 @@ def entropy(audit: AuditResult) -> list[Figure]:
         scale=alt.Scale(domain=[0, 1.04 * max(math.log(longest), float(nats[defined].max()))]),
     )
     points = (
-        alt.Chart(rows(data))
+        chart_of(data)
         .mark_circle(size=22, opacity=1, fillOpacity=0.5)
         .encode(
             x=x, y=y, color=colour(divided.labels), tooltip=["series:N", "length:Q", "entropy:Q"]
         )
     )
     line = (
-        alt.Chart(
-            rows([{"length": n, "entropy": math.log(n)} for n in sorted({shortest, longest})])
-        )
+        chart_of([{"length": n, "entropy": math.log(n)} for n in sorted({shortest, longest})])
         .mark_line(strokeDash=[6, 4], strokeWidth=1.5, color=QUIET)
         .encode(x=x, y=y)
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from heedmap.report.charts import PALETTE, Figure, Key, rows, specification
+from heedmap.report.charts import PALETTE, Figure, Key, chart_of, specification
 
 LINE = 32  # pixels of a map: its label and the text below
 FEWEST = 56  # characters across: as many fit a figure of the page
@@ -51,13 +51,13 @@ def text_maps(maps: Sequence[TextMap], key: str, title: str) -> Figure:
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[top, 0], nice=False))
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(series))]
-    shades = alt.Chart(rows(boxes)).mark_rect().encode(
+    shades = chart_of(boxes).mark_rect().encode(
         x=x, x2="x2:Q", y=y, y2="y2:Q",
         color=alt.Color("series:N", scale=alt.Scale(domain=series, range=colours), legend=None),
         fillOpacity=alt.FillOpacity("strength:Q", scale=None),
         tooltip=["token:N", "weight:Q"],
     )  # fmt: skip
-    words = alt.Chart(rows(labels)).mark_text(
+    words = chart_of(labels).mark_text(
         align="left", baseline="middle", font="monospace", fontSize=11
     )
     drawing = alt.layer(shades, words.encode(x=x, y=y, text="text:N"))

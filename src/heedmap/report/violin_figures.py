@@ -15,8 +15,8 @@ from heedmap.report.charts import (
     QUIET,
     Drawing,
     Figure,
+    chart_of,
     colour,
-    rows,
     specification,
     vertical,
 )
@@ -198,10 +198,10 @@ def _violin_chart(
     y = alt.Y("low:Q", scale=alt.Scale(domain=[0, 4], nice=False), axis=y_axis)
     hint = [alt.Tooltip("series:N", title="predicted"), alt.Tooltip("bin:N"), "n:Q"]
     layers = [
-        alt.Chart(rows([{"y": float(i)} for i in range(5)]))
+        chart_of([{"y": float(i)} for i in range(5)])
         .mark_rule(color=QUIET, opacity=0.35)
         .encode(y=alt.Y("y:Q", scale=alt.Scale(domain=[0, 4], nice=False), axis=y_axis)),
-        alt.Chart(rows(shapes))
+        chart_of(shapes)
         .mark_area(fillOpacity=0.75)
         .encode(
             x=axis,
@@ -211,16 +211,16 @@ def _violin_chart(
             color=colour(classes),
             tooltip=hint,
         ),
-        alt.Chart(rows(lines))
+        chart_of(lines)
         .mark_rule(strokeWidth=3)
         .encode(x=axis, y="low:Q", y2="high:Q", color=colour(classes), tooltip=[*hint, "x:Q"]),
-        alt.Chart(rows(points))
+        chart_of(points)
         .mark_point(filled=True, size=28, opacity=1, fillOpacity=0.8)
         .encode(x=axis, y="y:Q", color=colour(classes), tooltip=[*hint, "x:Q"]),
-        alt.Chart(rows(ticks))
+        chart_of(ticks)
         .mark_rule(color="white", strokeWidth=1.5)
         .encode(x=axis, y="low:Q", y2="high:Q", tooltip=[*hint, "what:N", "x:Q"]),
-        alt.Chart(rows(labels))
+        chart_of(labels)
         .mark_text(align="right", fontSize=10)
         .encode(x=alt.value("width"), y="y:Q", text="text:N"),
     ]
