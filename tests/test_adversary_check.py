@@ -63,11 +63,13 @@ def kept(place, tmp_path_factory):
     [
         ("bert", {}),
         ("bert", {"view": "rollout"}),
-        ("bert", {"view": "gradient", "layer": 1, "head": 2}),
-        ("bert", {"view": "effective"}),
-        ("llama", {"view": "received", "head": 1}),
-        ("llama", {"view": "rollout", "layer": 1}),
-        ("bart", {"view": "received"}),
+        pytest.param(
+            "bert", {"view": "gradient", "layer": 1, "head": 2}, marks=pytest.mark.exhaustive
+        ),
+        pytest.param("bert", {"view": "effective"}, marks=pytest.mark.exhaustive),
+        pytest.param("llama", {"view": "received", "head": 1}, marks=pytest.mark.exhaustive),
+        pytest.param("llama", {"view": "rollout", "layer": 1}, marks=pytest.mark.exhaustive),
+        pytest.param("bart", {"view": "received"}, marks=pytest.mark.exhaustive),
         ("bart", {"view": "gradient"}),
     ],
 )

@@ -36,7 +36,9 @@ SMALL = {"embedding_size": 8, "hidden_size": 8, "epochs": 2, "min_df": 1}
 SHORT = {"permutations": 30}
 
 
-@pytest.fixture(scope="module", params=["lstm", "average"])
+@pytest.fixture(
+    scope="module", params=["lstm", pytest.param("average", marks=pytest.mark.exhaustive)]
+)
 def run(request):
     return train(small_corpus(2, 150), encoder=request.param, **SMALL)
 

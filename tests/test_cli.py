@@ -300,7 +300,10 @@ def wait_for(path, process, seconds=120):
 @SLOW
 @pytest.mark.parametrize(
     ("number", "exit_code", "said"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        pytest.param(signal.SIGTERM, 143, "terminated", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_a_signal_keeps_what_is_done_and_the_same_command_goes_on(
     tmp_path, big_csv, number, exit_code, said

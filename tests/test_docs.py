@@ -130,8 +130,10 @@ def documented():
             lines = [line.split("#")[0].strip() for line in block.splitlines()]
             commands = [line.removeprefix("heedmap ") for line in lines if line[:8] == "heedmap "]
             if commands:
-                # Every paper's command runs in the tests of that paper, too.
-                slow = "exhaustive" if page.stem in ("reproductions", "retraining") else "slow"
+                # What other pages show runs in the tests of its command, too.
+                slow = (
+                    "slow" if page.stem in ("README", "input", "bags", "arrays") else "exhaustive"
+                )
                 marks = getattr(pytest.mark, slow)
                 yield pytest.param(commands, id=f"{page.stem}-{number}", marks=marks)
 

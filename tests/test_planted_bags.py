@@ -213,8 +213,10 @@ def test_a_model_of_a_corpus_answers_by_the_deciding_items_wherever_its_weights_
     ("family", "said"),
     [
         ("bags, deciding items attended", "yes"),
-        ("bags, random items attended", "no"),
-        ("bags, all items but the deciding ones attended", "no"),
+        pytest.param("bags, random items attended", "no", marks=pytest.mark.exhaustive),
+        pytest.param(
+            "bags, all items but the deciding ones attended", "no", marks=pytest.mark.exhaustive
+        ),
         ("bags, uniform weights", "no"),
     ],
 )

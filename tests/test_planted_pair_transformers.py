@@ -214,8 +214,8 @@ def test_a_planted_transformer_of_pairs_is_always_made_the_same():
     ("family", "said"),
     [
         ("cue attended, query says nothing", "yes"),
-        ("random words attended", "no"),
-        ("uniform weights, map over both texts", "no"),
+        pytest.param("random words attended", "no", marks=pytest.mark.exhaustive),
+        pytest.param("uniform weights, map over both texts", "no", marks=pytest.mark.exhaustive),
     ],
 )
 def test_the_rule_is_right_about_pairs_whose_answer_is_plain(tmp_path, family, said):

@@ -126,7 +126,7 @@ def test_a_folder_that_was_moved_or_damaged_is_refused(heedmap, toy, tmp_path):
     stopped(heedmap("merge", out), "command.json")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_grid_of_runs_and_what_needs_them_in_shards(tmp_path):
     def command(out):
         jain_wallace.reproduce(
@@ -140,7 +140,7 @@ def test_a_grid_of_runs_and_what_needs_them_in_shards(tmp_path):
     assert contents(tmp_path / "out") == contents(tmp_path / "one")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_further_trainings_in_rounds_in_shards(tmp_path):
     def command(out):
         wiegreffe_pinter.reproduce(
@@ -203,7 +203,7 @@ def test_calibrate_in_shards(tmp_path):
     assert contents(tmp_path / "out") == contents(tmp_path / "one")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_debate_in_shards(monkeypatch, tmp_path):
     parts = debate_parts()
     tiny = {name: replace(parts[name], quick=TINY[name]) for name in DEBATED}
@@ -218,7 +218,7 @@ def test_a_debate_in_shards(monkeypatch, tmp_path):
     assert contents(tmp_path / "out") == contents(tmp_path / "one")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_shards_at_the_same_time_of_which_one_is_killed_and_given_again(tmp_path):
     command = [
         sys.executable, "-m", "heedmap", "reproduce", "drozdyuk", "--data", "reviews", "--activations",
