@@ -1,8 +1,11 @@
 """The one error a user is meant to see, and checks that raise it: of values, names and optional packages."""
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from traceback import walk_tb
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -10,6 +13,10 @@ from pydantic import ValidationError
 T = TypeVar("T")
 # What ends a line or moves the cursor: paths, columns and labels may hold it.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+# A model's error has passed through one of these modules.
+_RUNS_MODELS = re.compile(r"torch\.nn\.modules\.module$|torch\.autograd\b|transformers\b")
+_NO_MEMORY = re.compile("out of memory|allocate memory|not enough memory")
 
 _EXPECTED_OF = {
     "int_parsing": "a whole number",
@@ -48,6 +55,36 @@ class MissingError(InputError, KeyError):
 
 class KindError(InputError, TypeError):
     """An argument of another kind than the function takes."""
+
+
+class ModelError(InputError):
+    """What a user's model has raised, its `__cause__`, in one line."""
+
+
+@contextmanager
+def running_model(model: object, step: str) -> Iterator[None]:
+    """Turn what a user's model raises in the block into a `ModelError` with its name, the step and the cause.
+
+    `model` is the name, or has settings with one; models of heedmap's own have none. Their errors pass, as do
+    those of code that runs no model, and with HEEDMAP_TRACEBACK all. Without memory it is an `InputError`.
+    """
+    try:
+        yield
+    except (InputError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a panic in a tokenizer is no Exception
+        settings = getattr(model, "settings", model)
+        named = getattr(settings, "source", getattr(settings, "module", None))
+        name = settings if isinstance(settings, str) else named
+        modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
+        is_of_model = any(map(_RUNS_MODELS.match, modules)) or isinstance(error, FloatingPointError)
+        if name is None or not is_of_model or os.environ.get("HEEDMAP_TRACEBACK"):
+            raise
+        line = (str(error).strip().splitlines() or [""])[0][:200].rstrip(".: ")
+        said = f"{name}: {step.replace('_', ' ')}: {type(error).__name__}: {line}"
+        if _NO_MEMORY.search(line):
+            raise InputError(f"{said}; choose a smaller model or fewer --batch-tokens") from error
+        raise ModelError(f"{said}; choose another model") from error
 
 
 class NamedOnce(dict[str, T]):

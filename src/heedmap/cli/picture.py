@@ -48,7 +48,7 @@ def picture_command(
     activations, the search's. Of a run of our own models, which have one map, draw what `heedmap explain` says.
     Needs no data and trains nothing.
     """
-    from heedmap.errors import InputError
+    from heedmap.errors import InputError, running_model
 
     if text is not None and text_option is not None:
         raise InputError("expected one text, got two; give it after the model or with --text")
@@ -83,7 +83,8 @@ def picture_command(
                 f"{source}: expected a model that decides between classes, got one that gives a number; "
                 "`heedmap explain` shows its map of a text"
             )
-        picture = draw(_at(model, layer), text, seed or 0)
+        with running_model(model, "picture"):
+            picture = draw(_at(model, layer), text, seed or 0)
         write_atomically(path, page(picture))
         notes = picture.notes
     else:

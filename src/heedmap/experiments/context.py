@@ -14,7 +14,7 @@ from torch import Tensor
 from heedmap.data.batches import Batch, scatter_rows, sorted_batches
 from heedmap.data.corpus import Split
 from heedmap.data.texts import Text
-from heedmap.errors import InputError
+from heedmap.errors import InputError, running_model
 from heedmap.experiments.generators import named_generator
 from heedmap.experiments.output_spread import OutputSpread, spread_of
 from heedmap.experiments.variants import Retraining
@@ -122,7 +122,7 @@ class AuditContext:
 
     def _make(self, name: str) -> pa.Table:
         """Compute a table, and keep it."""
-        with step(name):
+        with step(name), running_model(self.model, name):
             table = self.experiments[name].run(self).replace_schema_metadata(self._metadata())
             if self.folder is not None:
                 self.folder.keep(name, table)

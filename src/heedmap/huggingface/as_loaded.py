@@ -16,13 +16,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.data.texts import Text, joined
 from heedmap.data.tokens import pieces
-from heedmap.errors import InputError
+from heedmap.errors import InputError, running_model
 from heedmap.huggingface.inputs import SubwordBatch, encode
 from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.measuring import WeightRecorder, answer, difference, nearest, roundings
 from heedmap.huggingface.model_adapter import ModelAdapter, eagerly, reported, with_weights
 from heedmap.huggingface.padding import padding_token, vocabulary_size
-from heedmap.huggingface.refusals import first_line, out_of_memory
+from heedmap.huggingface.refusals import REMEDIES
 from heedmap.huggingface.sample_texts import PAIRS, WHOLE, sample_texts
 from heedmap.huggingface.truncation import truncated
 
@@ -91,6 +91,7 @@ def read(
         InputError: the model cannot read one of them.
     """
     limit, readings = longest(model, tokenizer), list[Reading]()
+    size = vocabulary_size(model)
     if limit <= tokenizer.num_special_tokens_to_add():
         raise InputError(
             f"expected a model and a tokenizer that read texts; {type(model).__name__} has a limit of {limit} "
@@ -112,15 +113,16 @@ def read(
                 Reading(name, parts, ids, earlier.answer, earlier.weights, earlier.default)
             )
             continue
-        try:
+        if size is not None and int(ids.max()) >= size:
+            raise InputError(
+                f"expected a model that knows its tokenizer's tokens; {type(model).__name__} knows {size}, and "
+                f"{name} has token {int(ids.max())}; is the tokenizer this model's own?"
+            )
+        with running_model(type(model).__name__, name):
             default = answer(model(**inputs))[0].float() if number == 0 else None
             with eagerly(model):
                 # Eager, since other kernels give no weights to compare; alone, so that nothing is padded.
                 output = with_weights(model, inputs)
-        except InputError:
-            raise
-        except Exception as error:
-            raise stopped(model, ids, name, error) from error
         weights = [_summary(part[0]) for part in reported(output)]
         reading = Reading(name, parts, ids, answer(output)[0].float(), weights, default)
         by_ids[tuple(ids.tolist())] = reading
@@ -137,9 +139,8 @@ def _refuse_changed(model: PreTrainedModel, longest_text: Reading, again: Tensor
     """Refuse a model that answers its longest text differently after it has read shorter ones."""
     off = difference(again, longest_text.answer)
     if off > _tolerance(model, [longest_text])[0]:
-        remedy = "choose another model"
-        if getattr(model.config, "attention_type", None) == "block_sparse":
-            remedy = 'set "attention_type": "original_full" in its config.json (another model)'
+        attention = getattr(model.config, "attention_type", "")
+        remedy = REMEDIES.get(attention, "choose another model")
         raise InputError(
             f"expected a model that reads every text as it was loaded; {type(model).__name__} answers "
             f"{longest_text.name}, differently by {off:.1e} after it has read shorter ones: its attention "
@@ -159,7 +160,7 @@ def compare(
     answer_limit, weight_limit = _tolerance(model, readings)
     worst, worst_weights, different = 0.0, None, None
     for reading in readings:
-        words = [_words(tokenizer, reading.parts, limit)]
+        words = [words_within(tokenizer, reading.parts, limit)]
         ids = encode(tokenizer, words, [0], model.device).ids[0]
         if not torch.equal(ids, reading.ids):
             different = different or f"{reading.name}: its token ids differ"
@@ -168,7 +169,7 @@ def compare(
             len(readings), worst, worst_weights, None, answer_limit, different, untried
         )
     for group in _groups(readings):
-        words = [_words(tokenizer, reading.parts, limit) for reading in group]
+        words = [words_within(tokenizer, reading.parts, limit) for reading in group]
         batch = encode(tokenizer, words, range(len(words)), model.device, padding_token(model))
         recorder = WeightRecorder()
         with adapter.visiting(recorder):
@@ -212,21 +213,6 @@ def _tolerance(model: PreTrainedModel, readings: Sequence[Reading]) -> tuple[flo
     return unit * max([1.0, *sizes]), unit
 
 
-def stopped(model: PreTrainedModel, ids: Tensor | None, name: str, error: Exception) -> InputError:
-    """Return the refusal of a model that stops in the middle of a pass."""
-    size, remedy = vocabulary_size(model), "choose another model"
-    said = f"{type(error).__name__} ({first_line(error)})"
-    if out_of_memory(error):
-        remedy = "choose a smaller model, or dtype bfloat16"
-    elif ids is not None and size is not None and int(ids.max()) >= size:
-        said = f"token {int(ids.max())}, and knows {size}"
-        remedy = "is the tokenizer this model's own?"
-    return InputError(
-        f"expected a model that reads its tokenizer's texts; {type(model).__name__} stops at {name} with "
-        f"{said}; {remedy}"
-    )
-
-
 def accepted(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the inputs that the model's forward takes by name."""
     names = {"input_ids", "attention_mask", *inspect.signature(model.forward).parameters}
@@ -237,7 +223,8 @@ def _inputs(batch: SubwordBatch, tokenizer: PreTrainedTokenizerBase) -> dict[str
     return batch.inputs(tokenizer.model_input_names)
 
 
-def _words(tokenizer: PreTrainedTokenizerBase, parts: Sequence[str], limit: int) -> Text:
+def words_within(tokenizer: PreTrainedTokenizerBase, parts: Sequence[str], limit: int) -> Text:
+    """Return the words of a text or pair, cut as the tokenizer cuts it."""
     sides = [pieces(part, "words") for part in parts]
     text = joined(*sides) if len(sides) == 2 else sides[0]
     fitted = truncated(tokenizer, text, limit)

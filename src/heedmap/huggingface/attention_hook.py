@@ -205,7 +205,8 @@ def attend(
     call = Call(visit.calls, name, query, key, value, dropping)
     visit.calls += 1
     visit.seen.append(name)
-    return visit.visitor.attend(call, eager)
+    output, weights = visit.visitor.attend(call, eager)
+    return output.contiguous(), weights  # as an eager function's, of which JetMoE takes a view
 
 
 def _within(allowed: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:

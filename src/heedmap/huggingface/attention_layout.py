@@ -11,6 +11,7 @@ from transformers import PreTrainedConfig
 
 from heedmap.huggingface.measuring import Leaves
 from heedmap.huggingface.model_adapter import Inputs, ModelAdapter
+from heedmap.huggingface.padding import of_text_model
 from heedmap.huggingface.targets import TARGET
 
 Reads = Literal["first", "last", "target", "all"]
@@ -110,7 +111,7 @@ def _rules(config: PreTrainedConfig, *, asks: bool) -> Iterator[tuple[Reads, Row
     if asks:
         yield "target", lambda inputs: inputs[TARGET].argmax(1), None
         return
-    pad, end = config.get_text_config().pad_token_id, config.eos_token_id
+    pad, end = (of_text_model(config, name) for name in ("pad_token_id", "eos_token_id"))
 
     def rightmost(marked: Bool[Tensor, "B N"]) -> Int[Tensor, " B"]:
         # As in transformers: 0 if no position is marked.
@@ -130,7 +131,7 @@ def _other_endings(inputs: Inputs, config: PreTrainedConfig) -> Iterator[dict[st
     texts = torch.arange(len(ids), device=ids.device)
     last_token = real.shape[1] - 1 - real.flip(1).long().argmax(1)
     token_before = torch.where(real.sum(1) > 1, last_token - 1, last_token)
-    pad = config.get_text_config().pad_token_id
+    pad = of_text_model(config, "pad_token_id")
     if pad is not None:
         padded = ids.clone()
         padded[texts, last_token] = pad

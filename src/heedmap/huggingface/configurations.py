@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, PreTrainedConfig
+from transformers import AutoConfig, AutoModelForAudioClassification, PreTrainedConfig
 
 from heedmap.data.asked_words import FIRST_AND_SECOND
 from heedmap.data.streams import reading
@@ -182,9 +182,13 @@ def configuration(place: Place, auto: Any = None) -> PreTrainedConfig:
     task = task_of(config_of(place))
     known = {Task.TEXTS.auto_class, task.auto_class} if auto is None else {auto}
     if not any(type(config) in kind._model_mapping for kind in known):
+        kind = (
+            f"transformers has no sequence classification for the architecture {config.model_type}"
+        )
+        if type(config) in AutoModelForAudioClassification._model_mapping:
+            kind = f"the architecture {config.model_type} reads audio"
         raise InputError(
-            f"expected a text classifier in {place.what}; transformers has no sequence classification "
-            f"for the architecture {config.model_type}; choose another model"
+            f"expected a text classifier in {place.what}; {kind}; choose another model"
         )
     config.return_dict = True  # answers are taken by name
     return config

@@ -84,11 +84,11 @@ def embedded_as(
         looked_up = args[0]
         # Compared by content: the model may look up its ids several times, or others (of the target) as well.
         if torch.equal(looked_up, ids):
-            return embedded
+            return embedded.clone()  # CTRL multiplies it in place
         if looked_up.shape == ids.shape and torch.equal(looked_up[:, 1:], ids[:, :-1]):
             return torch.cat([output[:, :1], embedded[:, :-1]], dim=1)
         if torch.equal(looked_up, ids.transpose(0, 1)):
-            return embedded.transpose(0, 1)
+            return embedded.transpose(0, 1).clone()
         return output
 
     with ExitStack() as hooks:

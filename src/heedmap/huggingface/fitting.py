@@ -29,10 +29,18 @@ def fit(
     the rows of a text stay one instance (`text_of`).
 
     Raises:
-        InputError: a single word takes more positions than the model reads; windows of both texts of a pair.
+        InputError: nearly all texts are one long word, as proteins are; a single word takes more positions than
+            the model reads; windows of both texts of a pair.
     """
     texts = split.texts
     sizes = lengths(texts)
+    alone = sizes[[len(text) == 1 and not isinstance(text, Pair | TwoTexts) for text in texts]]
+    if len(alone) >= 0.9 * len(texts) and alone.mean() > 8:  # special ones included
+        raise InputError(
+            f"expected texts of words with spaces between them, got {len(alone)} of {len(texts)} that are one "
+            f"word each, of {alone.mean():.0f} positions on average (proteins, DNA?); a word alone has all the "
+            "weight: put spaces between the units, if the model is trained so"
+        )
     long = np.flatnonzero(sizes > longest)
     if not len(long):
         return split, {}

@@ -22,7 +22,7 @@ from transformers import (
 )
 from transformers.image_processing_utils import BaseImageProcessor
 
-from heedmap.errors import InputError, KindError
+from heedmap.errors import InputError, KindError, running_model
 from heedmap.files.naming import kind_of
 from heedmap.huggingface.classification_head import check_head
 from heedmap.huggingface.copies import compare_pictures, compare_texts
@@ -200,16 +200,14 @@ def open_loaded(
     device = copy_device(parts[0]) if device is None else device
     with saved(*parts) as folder:
         settings = TransformerSettings.of(source=MODEL_IN_MEMORY, **options)
-        try:
-            model, settings = open_classifier(settings, folder, device, pairs=pairs)
-        except InputError as error:
-            raise InputError(_without_folder(str(error), folder)) from error
+        model, settings = open_classifier(settings, folder, device, pairs=pairs)
     own_model, reader = parts
-    if isinstance(model, PictureClassifier):
-        compare_pictures(own_model, reader, model)
-    else:
-        assert isinstance(reader, PreTrainedTokenizerBase)
-        compare_texts(own_model, reader, model)
+    with running_model(WHAT, "comparison with its copy"):
+        if isinstance(model, PictureClassifier):
+            compare_pictures(own_model, reader, model)
+        else:
+            assert isinstance(reader, PreTrainedTokenizerBase)
+            compare_texts(own_model, reader, model)
     settings = settings.model_copy(update={"source": MODEL_IN_MEMORY + settings.weights[:16]})
     model.settings = settings
     return model, settings
@@ -258,4 +256,7 @@ def saved(model: PreTrainedModel, reader: Reader) -> Iterator[Path]:
         finally:
             for name, value in originals.items():
                 setattr(model.config, name, value)
-        yield Path(folder)
+        try:
+            yield Path(folder)
+        except InputError as error:
+            raise type(error)(_without_folder(str(error), Path(folder))) from error

@@ -22,6 +22,8 @@ from heedmap.huggingface.embedding import look_up_with_norm
 from heedmap.huggingface.interception import visiting_softmax
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import WeightRecorder, answer
+from heedmap.huggingface.padding import of_text_model
+from heedmap.huggingface.refusals import REMEDIES
 from heedmap.models import kernels
 
 Kind = Literal["interface", "softmax", "reading"]
@@ -89,9 +91,11 @@ def attach(model: PreTrainedModel, inputs: Inputs | None = None) -> ModelAdapter
             raise
     if kind is None:
         detach(model)
+        attention = getattr(model.config, "attention_type", "")
+        remedy = REMEDIES.get(attention, "`heedmap support` lists what can be audited")
         raise InputError(
             f"expected attention weights of tokens over tokens; {type(model).__name__} has no such layer "
-            "or hides it from transformers' interface; `heedmap support` lists what can be audited"
+            f"or hides it from transformers' interface; {remedy}"
         )
     return ModelAdapter(model, kind)
 
@@ -146,7 +150,7 @@ def example_inputs(model: PreTrainedModel) -> dict[str, Tensor]:
     ids = torch.arange(16).reshape(2, 8) % max(size - 4, 1) + min(3, size - 1)
     mask = torch.ones_like(ids)
     mask[1, 6:] = 0
-    pad, end = config.pad_token_id, getattr(config, "eos_token_id", None)
+    pad, end = (of_text_model(config, name) for name in ("pad_token_id", "eos_token_id"))
     end = end[0] if isinstance(end, list) else end
     if isinstance(end, int) and end < size:  # BART classifies by its last end-of-text token
         ids[0, -1] = ids[1, 5] = end

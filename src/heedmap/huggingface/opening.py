@@ -16,7 +16,7 @@ from heedmap.data.in_memory import InMemory
 from heedmap.data.load import load_corpus
 from heedmap.data.text_names import text_name
 from heedmap.data.texts import Asked, Text
-from heedmap.errors import InputError
+from heedmap.errors import InputError, running_model
 from heedmap.files.identity import weights_hash
 from heedmap.files.manifest import folder_written
 from heedmap.huggingface import inputs
@@ -65,16 +65,18 @@ def open_classifier(
     """
     place = folder or settings.source
     if reads_pictures(place):
-        pictures = open_pictures(settings, place, device)
+        with running_model(str(place), "opening the model"):
+            pictures = open_pictures(settings, place, device)
         pictures.settings = settings.model_copy(update={"weights": fingerprint(pictures.model)})
         return pictures, pictures.settings
     names, output = find_model(place).outputs(settings.output, settings.threshold, settings.unit)
-    model, tokenizer = load_classifier(place, settings.dtype, device)
-    if output is not None:
-        answer_with_two(model, output)
-    _check_verified(model, tokenizer, pairs)
-    settings = settings.model_copy(update={"weights": fingerprint(model)})
-    return TransformerClassifier(model, tokenizer, settings, names), settings
+    with running_model(str(place), "opening the model"):
+        model, tokenizer = load_classifier(place, settings.dtype, device)
+        if output is not None:
+            answer_with_two(model, output)
+        _check_verified(model, tokenizer, pairs)
+        settings = settings.model_copy(update={"weights": fingerprint(model)})
+        return TransformerClassifier(model, tokenizer, settings, names), settings
 
 
 def _check_verified(

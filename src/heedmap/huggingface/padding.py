@@ -7,25 +7,42 @@ one row earlier. So the configuration stays as it was loaded. A batch is padded 
 texts has, and this token is declared during the pass alone.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from heedmap.errors import InputError
+
+
+def of_text_model(config: PreTrainedConfig, name: str) -> Any:
+    """Return a field of the model that reads texts, whose configuration may lie inside; None if it has none."""
+    return getattr(config.get_text_config(), name, None)
+
 
 def padding_token(model: PreTrainedModel) -> int | None:
     """Return the padding token of the model's configuration; None if there is none that it can look up."""
-    token = model.config.get_text_config().pad_token_id
+    token = of_text_model(model.config, "pad_token_id")
     size = vocabulary_size(model)
     usable = isinstance(token, int) and token >= 0 and (size is None or token < size)
     return token if usable else None
 
 
 def vocabulary_size(model: PreTrainedModel) -> int | None:
-    """Return how many tokens the model can look up; None if that is unknown."""
-    embeddings = model.get_input_embeddings()
-    return embeddings.num_embeddings if isinstance(embeddings, nn.Embedding) else None
+    """Return how many tokens the model can look up; None if that is unknown.
+
+    Raises:
+        InputError: it looks no tokens up (CANINE), or not by a module (Perceiver).
+    """
+    with suppress(NotImplementedError):
+        if isinstance(table := model.get_input_embeddings(), nn.Module):
+            return table.num_embeddings if isinstance(table, nn.Embedding) else None
+    raise InputError(
+        f"expected a model that looks its tokens up in a table of embeddings; {type(model).__name__} has none; "
+        "choose another model"
+    )
 
 
 def counts_from_no_padding(model: PreTrainedModel) -> bool:
@@ -77,7 +94,7 @@ class _Declaration:
         if bool((ids[real] == token).any()):
             token = absent_token(ids[real])
         configs = {id(config): config for config in (model.config, model.config.get_text_config())}
-        self.replaced = [(config, config.pad_token_id) for config in configs.values()]
+        self.replaced = [(c, getattr(c, "pad_token_id", None)) for c in configs.values()]
         for config in configs.values():
             config.pad_token_id = token
         if padding in ([], [token]):

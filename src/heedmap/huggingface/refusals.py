@@ -9,6 +9,10 @@ from heedmap.errors import InputError
 from heedmap.huggingface.tokenization import Place
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+# By the `attention_type` of a configuration.
+REMEDIES = {
+    "block_sparse": 'set "attention_type": "original_full" in its config.json (another model)'
+}
 _OF_THE_CONFIGURATION = (
     TypeError, ValueError, KeyError, AttributeError, IndexError, AssertionError, ArithmeticError, RuntimeError,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from heedmap.huggingface.embedding import layer_parameters
 from heedmap.huggingface.limits import UNLIMITED, longest
-from heedmap.huggingface.padding import padding_token
+from heedmap.huggingface.padding import of_text_model, padding_token
 
 SENTENCES = (
     "A quiet film about a family that learns, slowly and at some cost, to listen.",
@@ -66,7 +66,7 @@ def sample_texts(
         "a text of one character": "A",
         "a sentence": SENTENCES[0],
     }
-    end = model.config.eos_token_id
+    end = of_text_model(model.config, "eos_token_id")
     for name, text in short.items():
         ids = tokenizer(text, verbose=False)["input_ids"]
         # BART and T5 read a text by its only end-of-text token; others are left out of an audit, and counted.
@@ -103,8 +103,7 @@ def thresholds(config: PreTrainedConfig) -> dict[str, int]:
 
 def _affordable(model: PreTrainedModel) -> int:
     """Return up to how many positions a text is tried."""
-    config = model.config.get_text_config()
-    heads = getattr(config, "num_attention_heads", None)
+    heads = of_text_model(model.config, "num_attention_heads")
     heads = heads if isinstance(heads, int) and heads > 0 else 16
     work = MOST_WORK.get(model.device.type, _MORE_WORK)
     most = work // max(layer_parameters(model), 1)

@@ -6,7 +6,7 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.errors import InputError
 from heedmap.huggingface.logging import quiet
-from heedmap.huggingface.padding import counts_from_no_padding, vocabulary_size
+from heedmap.huggingface.padding import counts_from_no_padding, of_text_model, vocabulary_size
 
 
 class Place(NamedTuple):
@@ -77,7 +77,7 @@ def check_padding(place: Place, model: PreTrainedModel, tokenizer: PreTrainedTok
         raise InputError(
             f"expected as pad_token_id in the config.json of {place.what} the number of the padding token"
             f"{tokens}, from which {type(model).__name__} counts its positions, got "
-            f"{model.config.pad_token_id}; correct it"
+            f"{of_text_model(model.config, 'pad_token_id')}; correct it"
         )
     number, size = tokenizer.pad_token_id, vocabulary_size(model)
     if isinstance(number, int) and size is not None and number >= size:

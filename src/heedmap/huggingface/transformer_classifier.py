@@ -83,7 +83,7 @@ class TransformerClassifier:
         self.tokens_at_once = settings.batch_tokens
         self.limit = longest(model, tokenizer)
         # A cache of keys and values serves generation alone, and would be filled in every pass.
-        model.config.use_cache = False
+        model.config.get_text_config().use_cache = False
         declare_in_batches(model)
         self.padding = padding_token(model)
         self.task = task_of_model(model)

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from heedmap.data.tokens import pieces
-from heedmap.errors import InputError
+from heedmap.errors import InputError, running_model
 from heedmap.huggingface import as_loaded
 from heedmap.huggingface.inputs import encode
+from heedmap.huggingface.limits import longest
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.measuring import Drift, answer, drift_between
 from heedmap.huggingface.model_adapter import attach, detach, eagerly, evaluating, is_attached
@@ -131,7 +131,7 @@ def verify(
     was_attached = is_attached(model)
     detach(model)
     declare_in_batches(model)
-    with quiet(), evaluating(model):
+    with quiet(), evaluating(model), running_model(type(model).__name__, "verification"):
         readings, untried = as_loaded.read(model, tokenizer, pairs=pairs)
         inputs = _sentences(model, tokenizer)
         result = verify_on(model, inputs)
@@ -182,7 +182,8 @@ def drift_on(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Drift:
 
 
 def _sentences(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Tensor]:
-    texts = [pieces(text, "words") for text in SENTENCES]
+    limit = longest(model, tokenizer)
+    texts = [as_loaded.words_within(tokenizer, [text], limit) for text in SENTENCES]
     batch = encode(tokenizer, texts, range(len(texts)), model.device, padding_token(model))
     return as_loaded.accepted(model, batch.inputs(tokenizer.model_input_names))
 
@@ -194,7 +195,7 @@ def verify_on(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Verificat
     """
     was_attached = is_attached(model)
     detach(model)
-    with quiet(), evaluating(model):
+    with quiet(), evaluating(model), running_model(type(model).__name__, "verification"):
         try:
             return _measure(model, inputs)
         finally:
@@ -209,8 +210,6 @@ def _measure(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Verificati
             probe = Probe(model, inputs)
     except InputError as error:
         return VerificationResult(name, "refused", (), (), (), str(error))
-    except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
-        raise as_loaded.stopped(model, inputs.get("input_ids"), "the texts", error) from error
     try:
         checks = [*_reading(probe)]
         if probe.kind != "reading":

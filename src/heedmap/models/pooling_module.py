@@ -279,12 +279,12 @@ class Reader:
         problems, outputs = [], {}
         for self.is_batched in (False, True):
             try:
-                with warnings.catch_warnings(action="ignore"):  # this way may be the wrong one
+                with warnings.catch_warnings(action="ignore"):
                     logits = [self._pass(probe)[0].flatten() for probe in probes]
                 outputs[self.is_batched] = torch.stack(logits)  # not if items are taken for bags
             except InputError:
                 raise
-            except (RuntimeError, IndexError, ValueError, AssertionError) as error:
+            except Exception as error:  # of any kind: this way may be the wrong one
                 problems.append(first_line(error))
         if not outputs:
             raise InputError(

@@ -1,15 +1,15 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
 import math
-from collections.abc import Collection
-from contextlib import nullcontext
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from heedmap.errors import InputError, KindError
+from heedmap.errors import InputError, KindError, ModelError, running_model
 from heedmap.experiments import cost
 from heedmap.experiments.budget import BudgetContext, Clock, asked_tables
 from heedmap.experiments.context import AuditContext
@@ -27,7 +27,7 @@ from heedmap.experiments.registry import (
 from heedmap.experiments.variants import Retraining
 from heedmap.files.locking import writing
 from heedmap.files.naming import kind_of
-from heedmap.files.table_folder import TableFolder
+from heedmap.files.table_folder import TableFolder, clear
 from heedmap.keywords import split, takes
 from heedmap.models.layered import Layered
 from heedmap.runs.audit_folder import (
@@ -129,7 +129,7 @@ def audit_as(
     seed_folders = audit_settings.other_seed or ()
     seed_models = other_seeds(run, seed_folders) if seed_folders else {}
     folder = None if run.folder is None else RunFolder(run.folder)
-    with nullcontext() if folder is None else writing(folder.path):
+    with nullcontext() if folder is None else writing(folder.path), _asking(run, folder):
         tables = None
         if folder is not None:
             weights = weights_of(run.model, run.settings)
@@ -158,6 +158,23 @@ def audit_as(
                     conclude(result, folder)
                     folder.tidy()
         return result
+
+
+@contextmanager
+def _asking(run: Run, folder: RunFolder | None) -> Iterator[None]:
+    """Remove a first audit if the model stops in it: the whole run, if it was only opened."""
+    settings = None if folder is None else folder.settings(moved=True)
+    try:
+        with running_model(run.model, "audit"):
+            yield
+    except ModelError:
+        if folder is not None and settings is not None and settings.audit is None:
+            if run.training is None:
+                folder.clear()
+            else:
+                clear(folder.tables)
+                folder.write_settings(settings)
+        raise
 
 
 def _answer(

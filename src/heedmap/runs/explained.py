@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.corpus import Split
 from heedmap.data.encoded_pictures import described
-from heedmap.errors import KindError
+from heedmap.errors import KindError, running_model
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods.flip_sets import EXACT, flip_sets
@@ -105,21 +105,22 @@ def explained_each(
 ) -> Explanations:
     """Explain several texts by an opened model, one after the other; all are read before the first."""
     worded(settings.nouns.reword)
-    splits = read_each(place.name, settings.data, model, texts)
     facts: dict[str, Any] = {}
-    if not isinstance(model, AttentionClassifier):
-        from heedmap.huggingface import opening
-        from heedmap.huggingface.transformer_classifier import TransformerClassifier
-
-        assert isinstance(model, TransformerClassifier)
-        facts = opening.facts(model)
     explanations = Explanations()
-    for user_text, (split, notes) in zip(track(texts), splits, strict=True):
-        number = len(explanations) + 1
-        with in_job(f"text {number} of {len(texts)}") if len(texts) > 1 else nullcontext():
-            explanations.append(
-                _explained(place, settings, model, user_text.text, split, notes, facts)
-            )
+    with running_model(model, "explanation"):
+        splits = read_each(place.name, settings.data, model, texts)
+        if not isinstance(model, AttentionClassifier):
+            from heedmap.huggingface import opening
+            from heedmap.huggingface.transformer_classifier import TransformerClassifier
+
+            assert isinstance(model, TransformerClassifier)
+            facts = opening.facts(model)
+        for user_text, (split, notes) in zip(track(texts), splits, strict=True):
+            number = len(explanations) + 1
+            with in_job(f"text {number} of {len(texts)}") if len(texts) > 1 else nullcontext():
+                explanations.append(
+                    _explained(place, settings, model, user_text.text, split, notes, facts)
+                )
     return explanations
 
 

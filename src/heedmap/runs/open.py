@@ -9,7 +9,7 @@ from heedmap.data.corpus import Corpus
 from heedmap.data.in_memory import InMemory, Source, Values, source_of
 from heedmap.data.item_vocabulary import ItemVocabulary
 from heedmap.data.load import load_corpus
-from heedmap.errors import InputError
+from heedmap.errors import InputError, running_model
 from heedmap.files.naming import MODEL, found_from, name_of
 from heedmap.keywords import split, takes
 from heedmap.models.guided_classifier import GuidedClassifier
@@ -155,10 +155,11 @@ def open_model(
             data_settings = asking(data_settings, loaded[0].task)
             data_settings, texts = _read_amounts(data_settings, loaded[0].classes), None
         model, model_settings = loaded
-        if texts is None:
-            corpus = opening.corpus_for(model, data_settings, in_memory)
-        else:
-            corpus = opening.fitted(model, texts)
+        with running_model(model, "reading the texts"):
+            if texts is None:
+                corpus = opening.corpus_for(model, data_settings, in_memory)
+            else:
+                corpus = opening.fitted(model, texts)
         run_settings = RunSettings(
             fingerprint=corpus.fingerprint(), data=corpus.settings, model=model_settings
         )
@@ -249,7 +250,8 @@ def _open_existing(folder: RunFolder, settings: RunSettings, device: str | None)
     from heedmap.huggingface import opening
 
     model = existing_model(folder, settings, device)
-    corpus = opening.corpus_for(model, _data(folder, settings), folder.kept_texts())
+    with running_model(model, "reading the texts"):
+        corpus = opening.corpus_for(model, _data(folder, settings), folder.kept_texts())
     if corpus.fingerprint() != settings.fingerprint:
         raise changed(folder, settings.data.source)
     facts = {**opening.facts(model), **opening.notes(model, pairs=corpus.pairs)}

@@ -16,7 +16,7 @@ from heedmap.data.item_vectors import ItemVectors
 from heedmap.data.item_vocabulary import ItemVocabulary
 from heedmap.data.load import UNLIMITED, corpus_of
 from heedmap.data.selection import read_labelled
-from heedmap.errors import InputError, KindError
+from heedmap.errors import InputError, KindError, running_model
 from heedmap.files.identity import weights_hash
 from heedmap.files.naming import kind_of
 from heedmap.models.pooling_module import PoolingModule, Reader
@@ -124,7 +124,8 @@ def _of_module(
 ) -> tuple[PoolingModule, PoolingSettings]:
     module.requires_grad_(False)
     probe = vectors.vectors(np.arange(min(PROBED, int(vectors.starts[-1]))))
-    reader = Reader(module, layer, torch.from_numpy(probe))
+    with running_model(type(module).__name__, "opening the model"):
+        reader = Reader(module, layer, torch.from_numpy(probe))
     names = [str(i) for i in range(reader.outputs)] if classes is None else list(classes)
     if len(names) != reader.outputs or len(set(names)) != len(names):
         raise InputError(

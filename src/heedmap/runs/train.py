@@ -12,7 +12,7 @@ from heedmap.data.corpus import Corpus
 from heedmap.data.in_memory import Source, source_of
 from heedmap.data.load import as_written, load_corpus
 from heedmap.data.vocabulary import vectors_hash
-from heedmap.errors import InputError
+from heedmap.errors import InputError, ModelError, running_model
 from heedmap.files.naming import MODEL, is_there, kind_of, name_of
 from heedmap.keywords import split, takes
 from heedmap.runs.defaults import defaults_for
@@ -234,7 +234,7 @@ def fine_tune(
         tuned_settings = run_settings.model_copy(update={"model": model_settings})
         return fine_tuned_run(tuned_settings, corpus, classifier, trained, None)
 
-    with working("fine-tuning", progress):
+    with working("fine-tuning", progress), running_model(base, "fine-tuning"):
         return _find_or_make(
             out, run_settings, overwrite, partial(open_fine_tuned, corpus=corpus), make
         )
@@ -284,7 +284,8 @@ def _fit(
         load_checkpoint(folder.checkpoint, objective)
     folder.begin(settings, resume=not overwrite)
     try:
-        return fit(objective, folder.checkpoint)
-    except Diverged:
-        folder.clear()  # a smaller learning rate starts afresh
+        with running_model(settings.model, "training"):
+            return fit(objective, folder.checkpoint)
+    except (Diverged, ModelError):
+        folder.clear()  # a smaller learning rate, or another model, starts afresh
         raise

@@ -27,7 +27,7 @@ from heedmap.data.encoded_pictures import (
     may_be_picture,
 )
 from heedmap.data.one_text import one_text
-from heedmap.errors import InputError, KindError
+from heedmap.errors import InputError, KindError, running_model
 from heedmap.files.naming import kind_of
 from heedmap.measures import predictions
 from heedmap.models.arrays import ArraysModel
@@ -263,7 +263,7 @@ def probabilities(
     for part in sorted_batches(lengths, model.tokens_at_once):
         batch = model.batch([inputs[i] for i in part], part.tolist())
         rows.append(batch.rows.cpu())
-        with torch.no_grad():
+        with torch.no_grad(), running_model(model, "prediction"):
             parts.append(predictions(model.logits(batch)).cpu())
     shares = scatter_rows(rows, parts).numpy()
     _warn_of_cuts([notes for _, notes in splits])

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
 from numpy.typing import NDArray
 
 from heedmap.data.batches import scatter_rows
 from heedmap.data.corpus import UNKNOWN, Split
+from heedmap.data.text_names import text_name
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
@@ -117,7 +117,9 @@ def instances(context: AuditContext) -> pa.Table:
         columns |= context.output_spread.columns()
     if isinstance(context.model, HierarchicalClassifier):
         columns["word_attention"] = _word_attention(context, context.model)
-    assert torch.isfinite(logits).all(), "the model's logits are not finite"
+    for row in (~logits.isfinite().all(-1)).nonzero()[:, 0].tolist():
+        name = text_name(split.keys[row])
+        raise FloatingPointError(f"{name}: expected numbers as logits, got {logits[row].tolist()}")
     return text_table(context, columns)
 
 
