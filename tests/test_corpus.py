@@ -187,8 +187,8 @@ def test_the_embedded_corpus_knows_its_rationale(reviews):
         ("a.xlsx", b"PK", "not readable as XLSX"),
         ("a.csv", b"", "the file is empty"),
         ("a.csv", b"text,label\n", "no rows"),
-        ("a.csv", b"id,words\n1,x\n", "no text column (text / sentence / review"),
-        ("a.csv", b"id,words\n1,x\n", "; name them with --text-column and --label-column"),
+        ("a.csv", b"id,words,kind\n1,x,y\n", "no text column (text / sentence / review"),
+        ("a.csv", b"id,words,kind\n1,x,y\n", "; name them with --text-column and --label-column"),
         (
             "a.csv",
             b"text,answer\nx,1\n",
@@ -230,13 +230,9 @@ def test_texts_that_are_all_empty_are_not_blamed_on_the_labels(tmp_path):
 
 
 def test_a_label_that_is_a_list_is_refused_with_its_row(tmp_path):
-    path = write_rows(tmp_path / "a.jsonl", [*ROWS, {"text": "x", "label": 1}])
-    path.write_text(
-        path.read_text()
-        .replace('"label": 1}', '"label": [1]}')
-        .replace('"label": 0}', '"label": [0]}')
-    )
-    with refused("line 1", "label", "[0]"):
+    rows = [{**row, "label": [row["label"], 2]} for row in ROWS]
+    path = write_rows(tmp_path / "a.jsonl", rows)
+    with refused("line 1", "label", "[0, 2]"):
         load(path)
 
 

@@ -170,7 +170,7 @@ def test_a_folder_of_pictures(heedmap, tmp_path):
     assert [*found] == ["cat/0.jpg", "dog/1.png", "owl/2.jpg", "own.png"]
     for key, each in found.items():
         assert each == alone(heedmap, model, str(data / key)), key
-    with warned("1 of 5 files are no .png or .jpg"):
+    with warned("1 of 5 files are no pictures"):
         explain_data(str(model), DataSettings.of(source=str(data)))
     names, keys = columns(heedmap, model, data)
     assert keys == [*found]

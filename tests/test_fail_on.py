@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from making import write_rows
+from wording import stopped
 
 from heedmap.cli.report import fails
 from heedmap.data.load import load
@@ -47,12 +48,18 @@ def even_run(tmp_path_factory):
 
 @pytest.mark.slow
 def test_the_card_is_printed_before_the_command_fails(heedmap, even_run):
-    few = ("--run", even_run, "--permutations", "5")
-    plain = heedmap("audit", *few, "--json")
+    plain = heedmap(
+        "audit", "--run", even_run, "--permutations", "5", "--instances", "50", "--json"
+    )
     assert (plain.code, json.loads(plain.out)["bottom_line"]["answer"]) == (0, "no")
     for fail_on in ("no", "in-part"):
-        done = heedmap("audit", *few, "--fail-on", fail_on)
+        done = heedmap("audit", "--run", even_run, "--fail-on", fail_on)
         assert done.code == 1
         assert "No, this map should not be shown" in done.out
         assert done.err.splitlines()[-1] == f"heedmap: the answer is “no”: --fail-on {fail_on}"
-    assert heedmap("audit", *few, "--json", "--fail-on", "no").out == plain.out
+    # Options that are given again may be some of them; another value is refused, with the difference.
+    again = ("audit", "--run", even_run, "--permutations", "5", "--json", "--fail-on", "no")
+    assert heedmap(*again).out == plain.out
+    other = heedmap("audit", "--run", even_run, "--permutations", "6", "--fail-on", "no")
+    stopped(other, even_run, "other settings", "permutations: 5 -> 6", "--overwrite")
+    assert "instances" not in other.err

@@ -9,6 +9,7 @@ import transformers as hf
 from PIL import Image
 from tiny_transformers import reviews_classifier
 from tiny_vision import CLASSES, picture, plain_vision, processor, saved_pictures, saved_vision
+from wording import refused, warned
 
 import heedmap as hm
 from heedmap.calibration.digit_vision import train_digit_vision
@@ -300,6 +301,43 @@ def test_pictures_in_no_folder_of_a_class_are_refused_by_where_they_lie(model, t
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="got none"):
         hm.open_model(model, tmp_path / "none", progress=False)
+
+
+def test_pictures_of_other_kinds_are_read_as_transformers_reads_them(model, pictures, tmp_path):
+    first = Image.fromarray(picture(2))
+    for number, name in enumerate(("cat/a.tif", "dog/b.TIFF", "owl/c.bmp", "owl/d.webp")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        lossless = {"lossless": True} if name.endswith("webp") else {}
+        Image.fromarray(picture(number)).save(tmp_path / name, **lossless)
+    first.save(tmp_path / "cat" / "pages.tif", save_all=True, append_images=[first] * 2)
+    with warned("1 of 5 pictures have several pages"):
+        run = hm.open_model(model, tmp_path, progress=False)
+    test = run.corpus.splits["test"]
+    loaded = hf.pipeline("image-classification", str(model), top_k=None)
+    audited = run.model.logits(run.model.batch(test.texts, range(5))).softmax(-1)
+    for key, row in zip(test.keys, audited.tolist(), strict=True):
+        with Image.open(tmp_path / key) as image:
+            expected = {one["label"]: one["score"] for one in loaded(image)}
+        assert dict(zip(run.model.classes, row, strict=True)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_an_image_folder_with_a_table_of_labels_is_refused_with_a_way_that_works(model, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    for split in ("train", "test"):
+        (tmp_path / split).mkdir()
+        rows = [f"{i}.png,{CLASSES[i % 3]}" for i in range(6)]
+        (tmp_path / split / "metadata.csv").write_text("\n".join(["file_name,label", *rows, ""]))
+        for i in range(6):
+            Image.fromarray(picture(i)).save(tmp_path / split / f"{i}.png")
+    with refused(tmp_path, "6 pictures in", "imagefolder", "data_dir=", "metadata.csv"):
+        hm.open_model(model, tmp_path, progress=False)
+    # What load_dataset("imagefolder") returns; it leaves the tables open, which is an error here.
+    files = [str(tmp_path / "test" / f"{i}.png") for i in range(6)]
+    columns = {"image": files, "label": [CLASSES[i % 3] for i in range(6)]}
+    part = datasets.Dataset.from_dict(columns).cast_column("image", datasets.Image())
+    read = datasets.DatasetDict({"train": part, "test": part})
+    test = hm.open_model(model, read, progress=False).corpus.splits["test"]
+    assert [CLASSES[i % 3] for i in range(6)] == [sorted(CLASSES)[i] for i in test.labels]
 
 
 def test_checks_exports_progress_and_charts_speak_of_pictures(model, pictures, heedmap, tmp_path):

@@ -348,3 +348,23 @@ def test_one_command_says_each_once_and_the_report_shows_them(dirty, tmp_path):
     for start in ("labels that differ", "not UTF-8; read as"):
         assert start not in again.stderr
         assert start in again.stdout
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_class_that_the_data_set_or_the_model_names_is_no_missing_value(tmp_path, training):
+    rows = [
+        {"text": f"this is the tweet of number {chr(97 + i % 26) * (1 + i // 26)}", "label": i % 2}
+        for i in range(60)
+    ]
+    path = str(write_rows(tmp_path / "adr.csv", rows))
+    settings = DataSettings(source=path, dataset="adr", training=training)
+    corpus = load_corpus(settings, ["none", "reaction"])
+    assert corpus.classes == ["none", "reaction"]
+    assert not [note for note in corpus.notes if "missing" in note]
+
+
+def test_a_models_class_is_no_missing_value(tmp_path):
+    rows = [{"text": f"text number {i}", "label": ("none", "some")[i % 2]} for i in range(40)]
+    settings = DataSettings(source=str(write_rows(tmp_path / "a.csv", rows)), training=False)
+    corpus = load_corpus(settings, ["none", "some"])
+    assert not [note for note in corpus.notes if "missing" in note]

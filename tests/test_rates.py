@@ -19,6 +19,7 @@ from heedmap.experiments.rates import (
     rates_beside,
     read_rates,
 )
+from heedmap.experiments.rule import Thresholds
 from heedmap.files.identity import source_identity
 
 
@@ -213,6 +214,11 @@ WRONG = ("kinds", ALL, "families", "random words attended")
         set_to({}, "kinds"),
         set_to({"lstm": {"families": {}}}, "kinds"),
         set_to("strict", "thresholds", "gone"),
+        *(
+            set_to(beyond, "thresholds", name)
+            for name in Thresholds.model_fields
+            for beyond in (-0.1, 1.1)
+        ),
         set_to(0, "plants"),
         set_to(-5, "plants"),
         set_to("many", "plants"),

@@ -263,7 +263,7 @@ def test_a_data_set_of_a_paper_is_read_by_its_rules(heedmap, tmp_path):
         (tmp_path / "SNLI" / f"{split}.jsonl").write_text("\n".join(lines))
     for data, said in (
         (f"snli={tmp_path / 'SNLI'}", "sizes"),  # read, so that the size is what is wrong
-        (str(tmp_path / "SNLI"), "no text column"),
+        (str(tmp_path / "SNLI"), "sizes"),
         (f"snli={tmp_path / 'none'}", str(tmp_path / "none")),
         (f"verse={tmp_path / 'SNLI'}", "expected one of sst"),
     ):

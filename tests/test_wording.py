@@ -52,6 +52,9 @@ def joined(texts, labels, kind="jsonl"):
 # The content of a file, or of files by their names, and the options that it is read with.
 FILES = {
     "CSV without a column of texts": ("a.csv", CSV.replace("text,", "body of it,", 1), {}),
+    "CSV of two columns of texts": (
+        "a.csv", "review of it,reply,label\n" + "a fine old film,no it is not,1\n" * 9, {},
+    ),
     "CSV without a column of labels": ("a.csv", CSV.replace(",label", ",stars of it", 1), {}),
     "CSV without the named column": ("a.csv", CSV, {"text": "title"}),
     "CSV of one column": ("a.csv", CSV.replace(",", "^"), {}),
@@ -96,7 +99,7 @@ FILES = {
     "JSON of columns": ("a.json", json.dumps({"text": TEXTS, "label": LABELS}), {}),
     "JSON with infinite labels": ("a.jsonl", '{"text": "a", "label": Infinity}', {}),
     "JSON with a name twice": ("a.jsonl", '{"text": "a", "text": "b", "label": 1}', {}),
-    "JSON with lists of labels": ("a.jsonl", lines({**row, "label": [1]} for row in ROWS), {}),
+    "JSON with lists of labels": ("a.jsonl", lines({**row, "label": [1, 0]} for row in ROWS), {}),
     "JSON with lists of words": ("a.jsonl", lines({**r, "text": r["text"].split()} for r in ROWS), {}),
     "JSON with numbers among words": (
         "a.jsonl", lines({"text": ["a", 3 if i == 3 else "b"], "label": i % 2} for i in range(6)), {},

@@ -16,7 +16,7 @@ from heedmap.experiments import summaries
 from heedmap.files.naming import is_there
 from heedmap.runs.folder import RunFolder
 from heedmap.runs.run_paths import DefaultPlace
-from heedmap.settings.audit import AuditSettings
+from heedmap.settings.audit import BUDGET, AuditSettings
 from heedmap.settings.data import RAW_TEXTS, TOKENS, DataSettings
 from heedmap.settings.models import ModelSettings, TransformerSettings
 from heedmap.settings.training import TrainSettings
@@ -109,6 +109,13 @@ def audit_command(
             from heedmap.runs.variant_folder import folder_of, keep_variant
 
             opened = keep_variant(opened, out or DefaultPlace(folder_of(run, variant)), overwrite)
+        stored = RunFolder(opened.folder or run).settings(moved=True).audit
+        if stored is not None and not (overwrite or retrain or is_divided()):
+            # What is not given stands. Minutes say how many texts are drawn, and one of the two is given.
+            count = {"drawn"} if stored.minutes else set()
+            budget = {*BUDGET} if {*BUDGET} & options.keys() else count
+            names = AuditSettings.options().keys() - budget
+            options = {name: getattr(stored, name) for name in names} | options
         _audit(opened, as_json, fail_on, retrain, overwrite=overwrite, **options)
     elif model is not None:
         given.allow(

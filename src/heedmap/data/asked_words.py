@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,9 @@ from heedmap.errors import InputError
 from heedmap.settings.data import DataSettings
 from heedmap.terminal.output import some_of
 
-WORDS = ("tokens", "words", "text", "sentence")
-TAGS = ("ner_tags", "pos_tags", "tags", "labels", "upos", "label")
+WORDS = ("tokens", "words", "text", "sentence", "word", "token")
+TAGS = ("ner_tags", "pos_tags", "tags", "labels", "upos", "label", "tag")
+SENTENCES = ("sentence #", "sentence_id", "sentence_idx", "sent_id")
 TEXT = ("text", "sentence", "sentences")
 HIDDEN_WORD = ("target", "answer", "word", "label")
 FOIL = ("foil", "distractor", "wrong")
@@ -42,6 +44,34 @@ FIRST_AND_SECOND = ("first in the alphabet", "second in the alphabet")
 Neither is always the right one, as the hidden word and its foil would be.
 """
 _MASK = re.compile(r"\[mask\]|<mask>", re.IGNORECASE)
+
+
+def in_sentences(table: Rows, settings: DataSettings) -> Rows:
+    """Return a table of a word in each row, the first or each with its sentence's number, as one of sentences.
+
+    Raises:
+        InputError: a word in each row, and no column of these numbers.
+    """
+    words = find_column(table, settings.text, WORDS) if settings.asks == "words" else None
+    values = [] if words is None else [v for v in table.values(words) if not is_missing(v)]
+    if len(values) < 2 or not all(isinstance(v, str) and len(v.split()) == 1 for v in values):
+        return table
+    if (name := find_column(table, None, SENTENCES)) is None:
+        raise InputError(
+            f"{table.source or settings.source}: expected a sentence in each row, got a word (column {words}); "
+            f"add a column {SENTENCES[1]} that numbers the sentences"
+        )
+    pairs = enumerate(pairwise([None, *table.values(name)]))
+    starts = [i for i, (last, x) in pairs if i == 0 or not (is_missing(x) or x == last)]
+    firsts, lists = table.take(starts), (words, find_column(table, settings.label, TAGS))
+
+    def sentences(column: str) -> list[Any]:
+        if column not in lists:
+            return firsts.values(column)
+        return [table.values(column)[i:j] for i, j in pairwise([*starts, len(table)])]
+
+    note = f"a word in each row: read as {len(starts)} sentences by the column {name}"
+    return replace(firsts, values=sentences, notes=[*table.notes, note])
 
 
 def asked_rows(table: Rows, part: str, settings: DataSettings) -> LabelledTable:
@@ -194,12 +224,9 @@ def _list(value: Any, column: str) -> list[Any]:
     if isinstance(value, list | tuple):
         return [*value]
     if isinstance(value, str):
-        words = list_of_words(value)
-        return (
-            value.strip("[]").replace(",", " ").split()
-            if words is None and value[:1] == "["
-            else (value.split() if words is None else [*words])
-        )
+        if (words := list_of_words(value)) is not None:
+            return [*words]
+        return (value.strip("[]").replace(",", " ") if value[:1] == "[" else value).split()
     raise InputError(f"expected a list in column {column}, got {value!r:.60}")
 
 

@@ -14,13 +14,14 @@ from heedmap.data.columns import Rows, Tables
 from heedmap.data.file_kinds import kind_of
 from heedmap.data.item_vectors import ItemVectors, StoredBag, common_width
 from heedmap.data.padding import without_padding
-from heedmap.data.readers import split_files
+from heedmap.data.readers import SPLIT_NAMES, split_files
 from heedmap.data.rows import LABEL_COLUMNS, ColumnSpec, LabelledTexts, Row
 from heedmap.errors import InputError
 from heedmap.terminal.output import quoted, some_of
 
 ID_COLUMNS = (*BAG_COLUMNS, "id", "name", "file")
 LABELS = "labels.csv"
+FOLD = "splits_0.csv"  # the first of CLAM's
 
 
 def is_bags(path: Path) -> bool:
@@ -182,14 +183,30 @@ def _label_tables(folder: Path, read_file: Callable[[Path], Rows]) -> Tables:
     }
     if by_split:
         return Tables({name: read_file(path) for name, path in by_split.items()})
-    paths = _tables_in(folder)
+    paths = [path for path in _tables_in(folder) if not path.name.startswith("splits_")]
     chosen = [path for path in paths if path.name == LABELS] or paths
     if len(chosen) != 1:
         raise InputError(
             f"{folder}: expected one table of labels, {LABELS} (bag_id,label), beside the bags, got "
             f"{some_of([path.name for path in paths]) if paths else 'none'}"
         )
-    return Tables({"all": read_file(chosen[0])})
+    table, fold = read_file(chosen[0]), folder / FOLD
+    if fold.exists() and "split" not in table.columns:
+        table = _with_splits(table, read_file(fold))
+    return Tables({"all": table})
+
+
+def _with_splits(table: Rows, fold: Rows) -> Rows:
+    """Return a table of labels with the splits of CLAM, whose table has a column of bags for each."""
+    splits = [name for name in fold.columns if name in SPLIT_NAMES]
+    split_of = {str(bag): name for name in splits for bag in fold.values(name)}
+    ids = [[*map(str, table.values(name))] for name in table.columns]
+    bags = max(ids, key=lambda values: len(split_of.keys() & values))
+    added = {"split": [split_of.get(bag, f"not in {FOLD}") for bag in bags]}
+    return replace(
+        table, columns=[*table.columns, "split"], notes=[*table.notes, f"the splits are those of {FOLD}"],
+        values=lambda name: added.get(name) or table.values(name),
+    )  # fmt: skip
 
 
 def _labels_in(bags: ParquetBags) -> Rows:

@@ -1,14 +1,22 @@
 """Which columns of a table are read: those that are named, or else those with the usual names."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean
 
-from heedmap.data.columns import Rows, check_single_column, joined, parts_of
+from heedmap.data.columns import SEEN_ROWS, Rows, check_single_column, joined, parts_of
+from heedmap.data.labels import is_missing, number_of
 from heedmap.data.pair_columns import guessed_pair, query_comes_first
-from heedmap.data.rows import PICTURE_COLUMNS, TEXT_COLUMNS, ColumnSpec
+from heedmap.data.rows import LABEL_COLUMNS, PICTURE_COLUMNS, TEXT_COLUMNS, ColumnSpec
 from heedmap.errors import InputError
 from heedmap.settings.data import DataSettings
-from heedmap.terminal.output import some_of
+from heedmap.terminal.output import quoted, some_of
+
+LONG = 4
+"""Words of its values, on average, from which a column is one of long texts."""
+_NO_TEXTS = (*LABEL_COLUMNS, *PICTURE_COLUMNS, "id", "split", "exp_split")
+_NEAR = re.compile(f"({'|'.join(TEXT_COLUMNS)})s?$", re.IGNORECASE)  # Customer Comment, reviewText
 
 
 @dataclass(frozen=True)
@@ -42,10 +50,10 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
     }  # fmt: skip
     named = {name: getattr(settings, name) for name in guesses}
     columns = {name: find_column(rows, named[name], guesses[name]) for name in guesses}
-    if _may_be_a_pair(settings, spec) and (pair := guessed_pair(rows.columns)) is not None:
+    if (pair := _pair(rows, settings, spec)) is not None:
         columns["text"], columns["query"] = pair
-    if not spec.label and settings.text is None and len(rows.columns) == 1:
-        columns["text"] = rows.columns[0]  # of texts alone
+    if columns["text"] is None and settings.text is None and spec.text == TEXT_COLUMNS:
+        columns["text"] = text_by_content(rows, columns.values())
     needed = [
         name
         for name in guesses
@@ -68,18 +76,43 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
     return Columns(text, label, query, columns["id"], _read_first(rows, settings, text, query))
 
 
-def _may_be_a_pair(settings: DataSettings, spec: ColumnSpec) -> bool:
-    """Return whether two columns with the usual names of a pair are one: of a transformer, if none is named."""
-    is_named = settings.text is not None or settings.query is not None
-    return settings.raw and not is_named and spec.text == TEXT_COLUMNS
+def text_by_content(rows: Rows, excluded: Collection[str | None] = ()) -> str | None:
+    """Return the only column of strings that is not `excluded`, or else of long texts; None without one."""
+    if len(rows.columns) == 1:
+        return rows.columns[0]
+    lengths: dict[str, float] = {}
+    for name in (
+        name for name in {*rows.columns} - {*excluded} if name.strip().lower() not in _NO_TEXTS
+    ):
+        values = [v for v in (rows.peek or rows.values)(name)[:SEEN_ROWS] if not is_missing(v)]
+        if all(isinstance(v, str) for v in values) and None in map(number_of, values):
+            lengths[name] = mean(len(value.split()) for value in values)
+    names = [name for name in lengths if len(lengths) == 1 or lengths[name] >= LONG]
+    return names[0] if len(names) == 1 else None
 
 
-def notes_on_pair(
+def note_on_content(rows: Rows, name: str) -> list[str]:
+    """Say that a column is read as the text for its content, unless it is the only one."""
+    note = f"column {name} is read as the text, because it alone has texts, or long ones; name another with "
+    return [f"{note}--text-column (in Python text=)"] if len(rows.columns) > 1 else []
+
+
+def _pair(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> tuple[str, str] | None:
+    """Return two columns with the usual names of a pair; of our own models if neither is that of a text."""
+    if settings.text is not None or settings.query is not None or spec.text != TEXT_COLUMNS:
+        return None
+    pair, text = guessed_pair(rows.columns), find_column(rows, None, spec.text)
+    return pair if pair is not None and (settings.raw or text in (None, pair[1])) else None
+
+
+def notes_on_text(
     rows: Rows, columns: Columns, settings: DataSettings, spec: ColumnSpec
 ) -> list[str]:
-    """Say that two columns are read as a pair, where one of them would be read as single texts, too."""
-    is_guessed = _may_be_a_pair(settings, spec) and columns.query is not None
-    if not is_guessed or find_column(rows, None, spec.text) is None:
+    """Say which columns are read as a pair that would be read as single texts, too, or for their content."""
+    by_name, pair = find_column(rows, settings.text, spec.text), _pair(rows, settings, spec)
+    if by_name is None and pair is None:
+        return note_on_content(rows, columns.text)
+    if by_name is None or pair is None:
         return []
     return [
         f"columns {columns.text} and {columns.query} are read as pairs of texts; to read {columns.text} alone, "
@@ -101,20 +134,20 @@ def _missing(rows: Rows, settings: DataSettings, names_by_role: Mapping[str, str
     }
     read_as = f" ({rows.read_as})" if len(rows.columns) == 1 and rows.read_as else ""
     options = " and ".join(f"--{role}-column" for role in names_by_role)
+    remedy = f"name {'it' if len(absent) == 1 else 'them'} with {options} (in Python "
+    remedy += f"{', '.join(f'{role}=' for role in absent)})"
+    if len(rows.columns) == 1 and not (settings.text or settings.label):  # it is the text
+        remedy = "add it" + ", or name what is between the fields with --separator" * bool(read_as)
+    near = [name for name in rows.columns if _NEAR.search(name)]
+    if near and "text" in absent:
+        remedy = f"{some_of([quoted(name) for name in near])} may be the text; {remedy}"
     source = rows.source or settings.source
-    pictures = find_column(rows, None, PICTURE_COLUMNS)
-    if "text" in names_by_role and pictures is not None:
-        return InputError(
-            f"{source}: expected texts, because the model reads texts, got pictures (column {pictures}) and no "
-            f"text column ({names_by_role['text']}); the columns are {some_of(rows.columns, 20)}; choose a "
-            "model of pictures, or name the column of the texts with --text-column (in Python text=)"
-        )
+    pictures = find_column(rows, None, PICTURE_COLUMNS) if "text" in names_by_role else None
+    kind = "" if pictures is None else f"expected texts, got pictures (column {pictures}): "
     no_columns = " and ".join(f"no {role} column ({names})" for role, names in absent.items())
     return InputError(
-        f"{source}: {no_columns}; the columns are "
-        f"{some_of(rows.columns, 20)}{read_as}; name {'it' if len(absent) == 1 else 'them'} with "
-        f"{options} (in Python {', '.join(f'{role}=' for role in absent)})"
-        f"{rows.hint}"
+        f"{source}: {kind}{no_columns}; the columns are "
+        f"{some_of(rows.columns, 20)}{read_as}; {remedy}{rows.hint}"
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from heedmap.data.columns import Rows, Tables
 from heedmap.data.dialect import as_utf8
-from heedmap.data.readers import one_per_split
+from heedmap.data.readers import SPLIT_NAMES, one_per_split
 from heedmap.errors import InputError
 
 UNLABELLED = "unsup"
@@ -118,13 +118,14 @@ def split_folders(folder: Path, chosen_files: ChosenFiles) -> dict[str, Path]:
 
 
 def class_files(folder: Path, chosen_files: ChosenFiles) -> dict[str, list[Path]]:
-    """Return all files of each folder in which some are chosen: texts, or pictures."""
+    """Return all files of each folder in which some are chosen: texts, or pictures; splits are no classes."""
     by_name = {
         path.name: [file for file in _visible(path) if file.is_file()]
         for path in _visible(folder)
         if path.is_dir()
     }
-    return {name: files for name, files in by_name.items() if chosen_files(files)}
+    classes = {name: files for name, files in by_name.items() if chosen_files(files)}
+    return {} if all(name.lower() in SPLIT_NAMES for name in classes) else classes
 
 
 def _texts(files: Sequence[Path]) -> list[Path]:

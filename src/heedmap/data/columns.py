@@ -35,7 +35,8 @@ class Rows:
     `class_names` of a column say what its numbers mean (a `ClassLabel` of the Hub). `place_of(i)` names row i
     in errors, with its file; `read_as` says how a file was read where that was found out, `notes` what a user
     should look at: a guessed encoding, what was not read; `hint` what may be wrong where a column is not there;
-    `unless_joined` are notes that hold unless these columns are joined to the text.
+    `unless_joined` are notes that hold unless these columns are joined to the text. `peek(name)` are the values
+    of a column that is not read for that, as those in memory are kept with a run.
     """
 
     columns: list[str]
@@ -47,6 +48,7 @@ class Rows:
     notes: Sequence[str] = ()
     hint: str = ""
     unless_joined: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    peek: Callable[[str], list[Any]] | None = None
 
     def notes_on(self, text: str | None) -> list[str]:
         """Return the notes where `text` is read: with those on columns that are not joined to it."""
@@ -64,6 +66,16 @@ class Rows:
     def source(self) -> str:
         """Return the file or table as errors name it; empty where rows have no common place."""
         return self.place_of(0).rpartition(", ")[0] if self.count else ""
+
+    def take(self, rows: Sequence[int]) -> "Rows":
+        """Return some of the rows, in the given order."""
+
+        def values(name: str) -> list[Any]:
+            return [*map(self.values(name).__getitem__, rows)]
+
+        return replace(
+            self, count=len(rows), values=values, place_of=lambda i: self.place_of(rows[i])
+        )
 
     def __len__(self) -> int:
         return self.count

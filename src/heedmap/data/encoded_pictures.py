@@ -86,6 +86,7 @@ def changes_of(thing: Any) -> list[str]:
         "transparency (alpha), which is left out: every point has its colour": image.has_transparency_data,
         f"more than 8 bits (mode {image.mode}), clipped to 0 to 255 as by transformers' pipeline: all above is "
         "white; scale it to bytes": image.mode[0] in "IF",
+        "several pages or frames, of which the first is read": getattr(image, "n_frames", 1) > 1,
         image.info.get(CHANGES): CHANGES in image.info,
     }
     return [said for said, is_so in sayings.items() if is_so]

@@ -62,8 +62,9 @@ class InMemory:
                 values = partial(self._values, split, rows)
                 place_of = partial(self._place_of, split) if has_places else rows.place_of
                 self.tables[split] = replace(
-                    rows, columns=columns, values=values, class_names={}, place_of=place_of
-                )
+                    rows, columns=columns, values=values, class_names={}, place_of=place_of,
+                    peek=rows.values,
+                )  # fmt: skip
         if not self.tables:
             raise InputError(f"{name}: no rows; expected rows with a text and a label")
 

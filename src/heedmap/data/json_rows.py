@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ def read_json(path: Path) -> Rows:
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         lines = []
         notes = [f"one object that holds the columns: read as {len(rows)} rows"]
+    with suppress(AttributeError, KeyError, TypeError):  # tables of anything else
+        rows = [_task(row) for row in rows]
     names = list(dict.fromkeys(name for row in rows for name in row))
     check_count(path, names)
 
@@ -51,6 +54,14 @@ def read_json(path: Path) -> Rows:
         place_of=place_of,
         notes=notes,
     )
+
+
+def _task(task: dict[str, Any]) -> dict[str, Any]:
+    """Return a task of Label Studio's JSON export as a row, labelled with the choices of its annotators."""
+    valid = [answer for answer in task["annotations"] if not answer.get("was_cancelled")]
+    results = [result["value"] for answer in valid for result in answer["result"]]
+    choices = dict.fromkeys(choice for value in results for choice in value.get("choices", ()))
+    return {"id": task.get("id"), **task["data"], "label": [*choices]}
 
 
 def _by_columns(value: dict[str, Any]) -> dict[str, list[Any]] | None:
@@ -83,15 +94,9 @@ def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
         InputError: cannot be read, not UTF-8, or a line that is no JSON object, with its number.
     """
     check_utf8(path)
-    objects = []
-    with reading(path), open_bytes(path) as file:
-        for number, text in _lines(file):
-            try:
-                value = _one(text)
-            except ValueError as error:
-                raise _broken(path, number, error) from error
-            objects.append((number, _checked(value, f"{path}, line {number}")))
-    return objects
+    with reading(path):
+        rows, lines = _by_line(path, alone=True)
+    return [*zip(lines, rows, strict=True)]
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -140,8 +145,11 @@ def _one(text: str) -> Any:
     return value
 
 
-def _by_line(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the objects and the numbers of their lines; no numbers where an object is not a line."""
+def _by_line(path: Path, *, alone: bool = False) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the objects and the numbers of their lines; no numbers where an object is not a line.
+
+    Where each must be `alone` in its line, other files are refused.
+    """
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     with open_bytes(path) as file:
@@ -149,10 +157,10 @@ def _by_line(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
             try:
                 value = _one(text)
             except ValueError as error:
-                if not rows:  # a value may span several lines
+                if not (rows or alone):  # a value may span several lines
                     return _whole(path), []
                 raise _broken(path, number, error) from error
-            if not rows and isinstance(value, list):
+            if isinstance(value, list) and not (rows or alone):
                 return _whole(path), []
             rows.append(_checked(value, f"{path}, line {number}"))
             lines.append(number)

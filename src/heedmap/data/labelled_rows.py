@@ -11,7 +11,7 @@ from heedmap.data.chosen_columns import (
     Columns,
     choose_columns,
     find_column,
-    notes_on_pair,
+    notes_on_text,
     with_text,
 )
 from heedmap.data.columns import Rows
@@ -50,14 +50,14 @@ def labelled_rows(
     Raises:
         InputError: columns that are not there, or values that are no texts and labels, with the row.
     """
-    table = with_text(table, settings, spec)
+    table, left_out = _accepted(with_text(table, settings, spec), part)
     columns = choose_columns(table, settings, spec)
     class_names = table.class_names.get(columns.label or "")
     tokenize = spec.tokenize or tokenizer_of(settings)
     split_column = find_column(table, None, ("split", "exp_split")) if part == "all" else None
     split_names = table.values(split_column) if split_column else [part] * len(table)
     answers = [None] * len(table) if columns.label is None else table.values(columns.label)
-    left_out = Counter(trimmed(answers, part))
+    left_out.update(trimmed(answers, part))
     read_marks = marked_words(table, columns.text, columns.label)
     if read_marks is None and SENTIMENT in table.columns:
         left_out[f"{SENTIMENT} that are no sentiments of words: not read (kept)"] += len(table)
@@ -111,12 +111,25 @@ def labelled_rows(
         columns,
         by_split,
         left_out,
-        [*notes_on_pair(table, columns, settings, spec), *key_notes, *text_notes, *query_notes],
+        [*notes_on_text(table, columns, settings, spec), *key_notes, *text_notes, *query_notes],
     )
+
+
+def _accepted(table: Rows, part: str) -> tuple[Rows, Counter[str]]:
+    """Return the rows that annotators of Prodigy accepted, with counts of the others; else all rows."""
+    answers = (table.peek or table.values)("answer") if "answer" in table.columns else []
+    if "accept" not in answers or any(x not in ("accept", "reject", "ignore") for x in answers):
+        return table, Counter()
+    prefix = "" if part == "all" else f"{part}: "
+    rejections = Counter(f"{prefix}answer {answer}" for answer in answers if answer != "accept")
+    answers = table.values("answer")
+    return table.take([i for i, answer in enumerate(answers) if answer == "accept"]), rejections
 
 
 def _class_name(answer: Any, column: str, names: Sequence[str] | None) -> str:
     """Name a label; the name is empty where there is none, which the Hub says with a number below 0."""
+    if isinstance(answer, list) and len(answer) < 2:  # as annotation tools write one label
+        answer = answer[0] if answer else None
     try:
         name = "" if is_missing(answer) else label_text(answer)
     except InputError as error:

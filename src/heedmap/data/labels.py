@@ -134,8 +134,8 @@ def label_text(value: object) -> str:
     """
     if _is_several(value):
         raise InputError(
-            f"expected one label per text, got {kind_text(value)} ({reprlib.repr(value)}): {ONE_CLASS}; write "
-            "a single label as it is, without brackets"
+            f"expected one label per text, got {kind_text(value)} ({reprlib.repr(value)}): {ONE_CLASS}; keep "
+            "one label of each text"
         )
     value = plain(value)
     # A whole column turns into floats where one label is missing: 1.0 is the class 1.

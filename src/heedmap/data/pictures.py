@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from heedmap.data.class_folders import checked_name, class_files, split_folders
 from heedmap.data.encoded_pictures import changes_of, colours_of
 from heedmap.data.item_vectors import ItemVectors, StoredBag
+from heedmap.data.readers import SPLIT_NAMES
 from heedmap.data.rows import LabelledTexts, Row
 from heedmap.data.thumbnails import pillow
 from heedmap.errors import InputError
 from heedmap.nouns import PICTURES
 
-SUFFIXES = (".png", ".jpg", ".jpeg")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 DEEPEST = 6  # folders in one another in which pictures are looked for
 
 
@@ -130,7 +131,7 @@ def read_picture_folders(folder: Path, grid: Grid) -> LabelledTexts:
         for label, files in class_files(home, _pictures).items():
             own_pictures = _pictures(files)
             if other_files := len(files) - len(own_pictures):
-                left_out[f"{prefix}not a .png or .jpg file"] += other_files
+                left_out[f"{prefix}not the file of a picture"] += other_files
             for file in own_pictures:
                 key = checked_name(file, file.relative_to(folder).as_posix())
                 pictures[key] = stored_picture(file, grid)
@@ -164,7 +165,7 @@ def unlabelled_pictures(folder: Path) -> tuple[dict[str, Path], int]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     pictures = _pictures(files)
     if not pictures:
-        raise InputError(f"{folder}: expected pictures (.png or .jpg) in the folder, got none")
+        raise InputError(f"{folder}: expected pictures in the folder ({SUFFIXES[0]} ...), got none")
     by_name = {checked_name(file, file.relative_to(folder).as_posix()): file for file in pictures}
     return by_name, len(files) - len(pictures)
 
@@ -189,10 +190,14 @@ def _places(folder: Path) -> str:
         return "none"
     inner = picture.relative_to(folder).parent
     count = len(_pictures([*picture.parent.iterdir()]))
-    if inner == Path():
+    if inner == Path() or inner.name in SPLIT_NAMES:
+        place = "the folder itself" if inner == Path() else inner
+        in_python = (
+            "; in Python, datasets.load_dataset('imagefolder', data_dir=...) reads metadata.csv"
+        )
         return (
-            f"{count} pictures in the folder itself, such as {picture.name}: put those of each class into a "
-            "folder that is named by it"
+            f"{count} pictures in {place}, such as {picture.name}: put those of each class into a folder that "
+            f"is named by it{in_python * any(picture.parent.glob('metadata.*'))}"
         )
     return (
         f"{count} pictures in {inner}, such as {picture.name}, which is too deep: give the folder whose "

@@ -77,7 +77,7 @@ def notes(
     texts = {name: _Texts(part, settings) for name, part in parts.items() if of_words}
     remarks = [_without_spaces(texts, settings), _alike(labels, number), _equal(labels, number)]
     remarks += [
-        _missing_labels(labels),
+        _missing_labels(labels, () if settings.training and settings.dataset is None else classes),
         _two_kinds(labels),
         _missing_texts(texts),
         _nulls(texts),
@@ -186,8 +186,9 @@ def _is_missing(text: str) -> bool:
     return len(text) <= 20 and text.strip().casefold() in MISSING
 
 
-def _missing_labels(labels: Mapping[str, int]) -> str | None:
-    missing = {label: labels[label] for label in sorted(labels) if _is_missing(label)}
+def _missing_labels(labels: Mapping[str, int], named: Sequence[str]) -> str | None:
+    unnamed = sorted(labels.keys() - {*named})
+    missing = {label: labels[label] for label in unnamed if _is_missing(label)}
     return f"labels that say a value is missing are classes: {_some(missing)}" if missing else None
 
 

@@ -13,9 +13,12 @@ from heedmap.data.compact import MANY, CompactStrings, CompactTokens
 from heedmap.data.item_vectors import ItemVectors
 from heedmap.nouns import BAGS, Nouns
 
-TEXT_COLUMNS = ("text", "sentence", "review", "content", "document")
+TEXT_COLUMNS = (
+    "text", "sentence", "review", "content", "document", "comment", "message", "body", "tweet", "post",
+    "feedback", "description", "question",
+)  # fmt: skip
 PICTURE_COLUMNS = ("image", "picture", "img")
-LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars")
+LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "stars", "accept")
 AMOUNT_COLUMNS = (*LABEL_COLUMNS, "score", "rating", "similarity")
 BLOCK = 8192  # rows that are packed together
 

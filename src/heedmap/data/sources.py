@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from heedmap.data import readers as files
-from heedmap.data.asked_words import asked_rows
+from heedmap.data.asked_words import asked_rows, in_sentences
 from heedmap.data.bag_folder import is_bags, open_bags
 from heedmap.data.chosen_columns import Columns, choose_columns, find_column, with_text
 from heedmap.data.class_folders import read_class_folders
@@ -147,7 +147,8 @@ def _asked_texts(tables: Tables, settings: DataSettings) -> LabelledTexts:
     """Read the rows of each table as texts that each ask about a word."""
     parts: dict[str, Sequence[Row]] = {}
     left_out, notes = Counter(tables.left_out), [*tables.notes]
-    for name, rows in tables.by_split.items():
+    for name, words in tables.by_split.items():
+        rows = in_sentences(words, settings)
         table = asked_rows(rows, name, settings)
         left_out.update(table.left_out)
         notes += [*rows.notes_on(settings.text), *table.notes]
@@ -208,6 +209,11 @@ def _read_tables(path: Path, settings: DataSettings) -> Tables:
                 raise InputError(
                     f"{path}: expected texts or bags, got pictures, which a classifier of pictures reads: give "
                     "it as --model (ViT, DeiT or DINOv2)"
+                )
+            if {"dataset_dict.json", "state.json"} & {p.name for p in path.iterdir()}:
+                raise InputError(
+                    f"{path}: expected tables, got what save_to_disk wrote; load it in Python: "
+                    "heedmap.load(datasets.load_from_disk(...)), or save its splits as Parquet (to_parquet)"
                 )
             names = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
             raise InputError(

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedmap.data.chosen_columns import find_column
+from heedmap.data.chosen_columns import find_column, note_on_content, text_by_content
 from heedmap.data.columns import Rows, joined
 from heedmap.data.corpus import Split
 from heedmap.data.pair_columns import guessed_pair
@@ -48,14 +48,13 @@ def read_unlabelled(settings: DataSettings, *, pairs: bool = False) -> Unlabelle
     if guess is not None:
         text, query = guess
     rows = joined(rows, text)
-    only_column = None if text is not None or len(rows.columns) > 1 else rows.columns[0]
-    column = find_column(rows, text, ColumnSpec().text) or only_column
     id_column = find_column(rows, key, ("id",))
-    for role, option, name in (
-        ("text", text, column),
-        ("query", query, find_column(rows, query, ())),
-        ("id", key, id_column),
-    ):
+    by_name = column = find_column(rows, text, ColumnSpec().text)
+    if column is None and text is None:
+        column = text_by_content(rows, (key, query))
+    query_column = find_column(rows, query, ())
+    for role, name in (("text", column), ("query", query_column), ("id", id_column)):
+        option = getattr(settings, role)
         if name is None and (option is not None or role == "text"):
             pair = guessed_pair(rows.columns) or ("TEXT", "QUERY")
             of_pair = (
@@ -87,6 +86,7 @@ def read_unlabelled(settings: DataSettings, *, pairs: bool = False) -> Unlabelle
         [
             *rows.notes_on(text),
             *key_notes,
+            *([] if by_name else note_on_content(rows, column)),
             *text_notes,
             *query_notes,
             *([] if guess else _unread(rows, settings)),

@@ -13,6 +13,7 @@ from heedmap.data.asked_words import (
     TAGS,
     WORDS,
     asked_rows,
+    in_sentences,
     place_of_word,
     words_of,
 )
@@ -42,7 +43,7 @@ def read_unlabelled_words(settings: DataSettings) -> Unlabelled:
     Raises:
         InputError: as `read_rows`, no such columns, or a word that cannot be asked about, with the row.
     """
-    rows = read_rows(Path(settings.source), **dialect_of(settings))
+    rows = in_sentences(read_rows(Path(settings.source), **dialect_of(settings)), settings)
     target = None if settings.asks == "masks" else find_column(rows, None, _TARGET)
     tags = find_column(rows, settings.label, TAGS)
     if target is None and (settings.asks == "masks" or tags is not None):

@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from heedmap.experiments.intervals import of_share
 from heedmap.files.tables import release_mapped
@@ -31,6 +31,9 @@ MOST_TEXTS = 0.5  # of a class: in more the map may not highlight nothing, in fe
 MOST_RANDOM = 0.5  # of the lead, that random words may keep where a map's words are said to suffice
 FLAT = 0.05  # mean lead, below which nothing can be lost
 SOME = 0.1  # of the texts, that may be exceptions: certainly right in more and wrong in more is right in part
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Thresholds(BaseModel):
@@ -56,19 +59,19 @@ class Thresholds(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    gone: float = 0.5
-    mean_gone: float = 0.75
-    alone: float = 0.3
-    mean_alone: float = 0.6
-    holding: float = 0.75
-    weights: float = 0.03
-    carried: float = 0.4
-    nearer: float = 0.25
-    default: float = 0.4
-    leaning: float = 0.25
-    against: float = 0.15
-    sufficient: float = 0.6
-    above_random: float = 0.3
+    gone: Share = 0.5
+    mean_gone: Share = 0.75
+    alone: Share = 0.3
+    mean_alone: Share = 0.6
+    holding: Share = 0.75
+    weights: Share = 0.03
+    carried: Share = 0.4
+    nearer: Share = 0.25
+    default: Share = 0.4
+    leaning: Share = 0.25
+    against: Share = 0.15
+    sufficient: Share = 0.6
+    above_random: Share = 0.3
 
 
 @dataclass(frozen=True)

@@ -171,12 +171,10 @@ class PictureClassifier(TransformerClassifier):
 def _picture_file(path: str) -> Path:
     file = Path(path).expanduser()
     if not is_there(path):
-        raise InputError(
-            f"{path:.200}: expected the file of a picture, PNG or JPEG; it is not there"
-        )
+        raise InputError(f"{path:.200}: expected the file of a picture; it is not there")
     if file.is_dir():
         raise InputError(
-            f"{path:.200}: expected the file of a picture, PNG or JPEG, got a folder; all pictures in it are "
+            f"{path:.200}: expected the file of a picture, got a folder; all pictures in it are "
             f"explained by `heedmap explain MODEL --data {path}`"
         )
     return file

@@ -109,7 +109,7 @@ def _pictures(folder: Path) -> Unlabelled:
     from heedmap.data.pictures import unlabelled_pictures
 
     pictures, others = unlabelled_pictures(folder)
-    left_out = Counter({"files are no .png or .jpg": others} if others else {})
+    left_out = Counter({"files are no pictures": others} if others else {})
     return Unlabelled([*pictures], [str(file) for file in pictures.values()], None, left_out, [])
 
 

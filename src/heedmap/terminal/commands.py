@@ -3,6 +3,7 @@
 import inspect
 import json
 import math
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,15 +13,31 @@ import typer
 from typer.core import TyperCommand
 
 from heedmap import __version__
+from heedmap.errors import InputError
 from heedmap.terminal.displays import be_quiet, hide_start
 from heedmap.terminal.memory import NEEDED, check_memory
 
 HELP = {"help_option_names": ["-h", "--help"]}
 GENERAL = "General"
+_OF_FILES = re.compile(
+    r"--(?:(?:text|label|query|id)-column|separator|encoding|quotes|header|markup|tokenizer)"
+)
 
 
 class Command(TyperCommand):
     """A command whose help shows its options in groups, and examples."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; where an error names options of others, say that this one has them not."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            available = {name for parameter in self.params for name in parameter.opts}
+            foreign = sorted({*_OF_FILES.findall(str(error))} - available)
+            if not foreign:
+                raise
+            remedy = f"this command has no {' and no '.join(foreign)}: change the file instead"
+            raise InputError(f"{error} ({remedy})") from error
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write a section per group; the options of all commands come last."""
