@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import resource
 import shutil
 import subprocess
 import sys
@@ -387,14 +388,59 @@ def test_a_head_of_pretraining_in_the_weights_is_no_dropped_layer(tmp_path):
         assert torch.equal(loaded.bert.state_dict()[name], tensor), name
 
 
-@pytest.mark.parametrize("count", [101, 10_000, 100_000, 10**12, 1e30])
-@pytest.mark.parametrize("inside", [None, "text_config"])
+@pytest.mark.parametrize(
+    ("count", "inside"),
+    [*((count, None) for count in (101, 10_000, 100_000, 10**12, 1e30)), (10**12, "text_config")],
+)
 def test_more_layers_than_weights_are_refused_before_they_are_built(folder, count, inside):
     change(folder, **{inside: {"n_layer": count}} if inside else {"num_hidden_layers": count})
     started = time.perf_counter()
     text = refusal(folder)
     assert "config.json says" in text
     assert time.perf_counter() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("bert", {"max_position_embeddings": 5 * 10**7}),
+        ("bert", {"vocab_size": 5 * 10**7}),
+        ("distilbert", {"max_position_embeddings": 5 * 10**7, "sinusoidal_pos_embds": True}),
+        ("albert", {"inner_group_num": 10**9}),
+        ("gptj", {"n_positions": 5 * 10**7}),  # whose positions are a buffer
+    ],
+)
+@pytest.mark.parametrize("shards", [False, True])
+def test_a_model_much_larger_than_its_weights_is_refused_before_it_is_built(
+    tmp_path, name, sizes, shards
+):
+    path, model = tmp_path / "model", architecture(name).build()
+    model.save_pretrained(path, max_shard_size="10KB" if shards else "1GB")
+    tokenizer().save_pretrained(path)
+    assert (path / "model.safetensors.index.json").exists() == shards
+    load_classifier(path)
+    change(path, **sizes)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for load in load_classifier, lambda source: load_for_training(source, ["no", "yes"]):
+        text = refusal(path, load)
+        assert "as large as the weights" in text
+        assert f"{sum(p.stat().st_size for p in path.glob('*.safetensors')):,} bytes" in text
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
+
+
+@pytest.mark.filterwarnings("ignore:.*flash_attention_2, which cannot be used here")
+def test_a_large_model_is_refused_with_every_attention(folder):
+    change(folder, vocab_size=5 * 10**7, attn_implementation="flash_attention_2")
+    assert "as large as the weights" in refusal(folder)
+
+
+@pytest.mark.parametrize("inside", [None, "text_config"])
+@pytest.mark.parametrize("name", ["num_labels", "num_classes"])
+def test_many_classes_are_refused_before_they_get_names(folder, name, inside):
+    numbers = {"id2label": None, "label2id": None, name: 10**8}
+    change(folder, **{inside: numbers} if inside else numbers)
+    assert f"{name} = 1e+08" in refusal(folder)
+    assert f"{name} = 1e+08" in refusal(folder, find_model)
 
 
 @pytest.mark.slow

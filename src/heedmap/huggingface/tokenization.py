@@ -1,24 +1,11 @@
 """Load tokenizers as models need them: fast, with a vocabulary, and able to pad."""
 
-from typing import NamedTuple
-
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from heedmap.errors import InputError
+from heedmap.huggingface.checkpoints import Place
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.padding import counts_from_no_padding, vocabulary_size
-
-
-class Place(NamedTuple):
-    """Where to look for a model: a folder, or a name on the Hub."""
-
-    source: str
-    local: bool
-
-    @property
-    def what(self) -> str:
-        """Return the place as messages name it."""
-        return f"the folder {self.source}" if self.local else f"{self.source} on the Hub"
 
 
 def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
