@@ -32,6 +32,7 @@ from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.loading import load_classifier, load_for_training
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.refusals import first_line
+from heedmap.huggingface.sides import tokenized
 from heedmap.huggingface.verification import verify
 from heedmap.huggingface.zoo import VOCABULARY, ZOO, architecture
 
@@ -441,6 +442,71 @@ def test_many_classes_are_refused_before_they_get_names(folder, name, inside):
     change(folder, **{inside: numbers} if inside else numbers)
     assert f"{name} = 1e+08" in refusal(folder)
     assert f"{name} = 1e+08" in refusal(folder, find_model)
+
+
+def change_tokenizer(folder, **parts):
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | parts))
+
+
+def replacing(pattern, content):
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+def in_turn(*stages):
+    return {"type": "Sequence", "normalizers": stages}
+
+
+LONGER = replacing({"Regex": "."}, "w" * 1000)
+
+
+@pytest.mark.parametrize(
+    "normaliser",
+    [
+        in_turn(LONGER, LONGER, LONGER),
+        in_turn(LONGER, in_turn(in_turn(LONGER), LONGER)),
+        in_turn(replacing({"String": "q"}, "z" * 20), replacing({"String": "z"}, "q" * 20)),
+    ],
+)
+def test_a_tokenizer_that_makes_texts_too_long_is_refused_before_it_is_used(folder, normaliser):
+    token = {"id": 5, "content": "aaq", "normalized": True, "special": False}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False}
+    change_tokenizer(folder, normalizer=normaliser, added_tokens=[token | flags])
+    assert "normalizer" in refusal(folder)
+
+
+def test_a_normaliser_that_makes_texts_a_little_longer_is_used(folder):
+    wide = in_turn(replacing({"String": "w"}, " w "), replacing({"Regex": "w"}, "ww"))
+    change_tokenizer(folder, normalizer=wide)
+    _, words = load_classifier(folder)
+    assert words.backend_tokenizer.normalizer.normalize_str("w1") == " ww 1"
+
+
+def stopping_at(letter):
+    """What splits texts by an expression whose search ends at many of these letters in a row."""
+    pattern = {"Regex": f"(?:(?:{letter}|{letter}|{letter})*)*q|({letter}+)+$"}
+    return {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+
+
+def test_a_tokenizer_whose_library_panics_is_one_line(folder, capfd):
+    change_tokenizer(folder, pre_tokenizer=stopping_at("a"))
+    assert "retry-limit" in refusal(folder)
+    assert capfd.readouterr() == ("", "")
+    os.write(2, b"as before")
+    assert capfd.readouterr().err == "as before"
+
+
+def test_a_text_at_which_the_library_panics_is_one_line(folder):
+    change_tokenizer(folder, pre_tokenizer=stopping_at("b"))
+    _, words = load_classifier(folder)
+    assert len(tokenized(words, [["bb"]])) == 1
+    with refused(str(folder), "retry-limit"):
+        tokenized(words, [["b" * 99]])
+
+
+def test_a_tokenizer_needs_no_number_for_every_word(folder):
+    change_tokenizer(folder, model={"type": "WordLevel", "vocab": {"w3": 3}, "unk_token": "none"})
+    assert load_classifier(folder)[1]("w3")["input_ids"] == [3]
 
 
 @pytest.mark.slow
