@@ -6,22 +6,29 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from wording import refused, warned
 
 from heedmap.data import readers as files
 from heedmap.data import streams
+from heedmap.data.array_files import read_arrays
+from heedmap.data.bag_files import BagFile
+from heedmap.data.bag_parquet import ParquetBags
 from heedmap.data.labels import check_labels
 from heedmap.data.load import load
 from heedmap.data.matching import match
+from heedmap.data.pictures import read_picture
 from heedmap.data.readers import read_hub, read_rows
 from heedmap.data.vocabulary import Vocabulary, read_vectors
 from heedmap.errors import InputError
+from heedmap.models import from_jain_wallace
 
 HEAD = b"text,label\n"
 LINES = [{"text": f"this is text {i} !", "label": i % 2} for i in range(40)]
@@ -320,6 +327,109 @@ def test_a_compressed_file_may_grow_to_a_stated_limit(tmp_path, monkeypatch):
         read_vectors(path, Vocabulary(["b"]))
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(CSV))  # a small one may
     assert len(read_rows(tmp_path / "b.csv.gz")) == 40
+
+
+LONG_TEXT = "a dull plot " * 3000
+
+
+def of_one_text(kind, count):
+    """A table in which one text stands in `count` places, and whether its types are stored."""
+    text = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array([LONG_TEXT]))
+    ends, pair = pa.array([0, count]), pa.StructArray.from_arrays([text], ["of"])
+    columns = {
+        "texts": text,
+        "categories": text,
+        "lists": pa.ListArray.from_arrays(ends, text),
+        "pairs": pair,
+        "lists of pairs": pa.ListArray.from_arrays(ends, pair),
+        "maps": pa.MapArray.from_arrays(ends, pa.array(range(count)), text),
+    }
+    return pa.table({"text": columns[kind]}), kind == "categories"
+
+
+@pytest.mark.parametrize(
+    "kind", ["texts", "categories", "lists", "pairs", "lists of pairs", "maps"]
+)
+def test_a_text_counts_as_often_as_it_stands_in_a_parquet_file(tmp_path, monkeypatch, kind):
+    path = tmp_path / "a.parquet"
+    # A group of rows has its own dictionary, which takes the place of one more text.
+    monkeypatch.setattr(streams, "SMALL", 34 * len(LONG_TEXT))
+    for count in (30, 34):
+        table, stored = of_one_text(kind, count)
+        pq.write_table(table, path, compression="zstd", store_schema=stored, row_group_size=20)
+        if count == 30:
+            assert read_rows(path).values("text") == table["text"].to_pylist()
+        else:
+            refusal(path, "a.parquet", "100 times the file's size")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_texts_are_counted_where_a_dictionary_was_given_up(tmp_path, monkeypatch, nested):
+    texts = [f"text {i}" for i in range(5000)]
+    rows = [[text, text] for text in texts] if nested else texts
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        pa.table({"text": rows}), path, dictionary_pagesize_limit=1000, row_group_size=3000
+    )
+    assert read_rows(path).values("text") == rows
+    monkeypatch.setattr(streams, "SMALL", 0)
+    monkeypatch.setattr(streams, "MOST_GROWTH", 1)
+    with refused("1 times"):
+        read_rows(path)
+
+
+def write_parquet(path, **columns):
+    pq.write_table(pa.table(columns), path, compression="zstd", store_schema=False)
+
+
+def write_h5(path, shape):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("features", shape, "f4", chunks=(1000, 2), compression="gzip")
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "read"),
+    [
+        (
+            "a.parquet",
+            lambda path, n: write_parquet(path, text=[[0] * n], label=["b"]),
+            read_rows,
+        ),
+        (
+            "attention.parquet",
+            lambda path, n: write_parquet(path, attention=[[0] * n]),
+            lambda path: read_arrays(path.parent),
+        ),
+        (
+            "bags.parquet",
+            lambda path, n: write_parquet(
+                path, bag=[LONG_TEXT] * (n // 9000), f=[[1.0]] * (n // 9000)
+            ),
+            ParquetBags,
+        ),
+        (
+            "a.npz",
+            lambda path, n: np.savez_compressed(path, attention=np.zeros((n, 1))),
+            lambda path: read_arrays(path.parent),
+        ),
+        (
+            "weights.npz",
+            lambda path, n: np.savez_compressed(path, weights=np.zeros(n)),
+            lambda path: from_jain_wallace(path, {}),
+        ),
+        ("a.h5", lambda path, n: write_h5(path, (n, 2)), lambda path: BagFile(path).vectors()),
+        ("a.png", lambda path, n: Image.new("1", (n, 1)).save(path), read_picture),
+    ],
+)
+def test_every_compressed_file_has_the_same_limit(tmp_path, monkeypatch, name, write, read):
+    monkeypatch.setattr(streams, "SMALL", 1 << 20)
+    write(tmp_path / name, 1_000_000)
+    with refused(name, "100 times the file's size (or 1 MiB)"):
+        read(tmp_path / name)
+    monkeypatch.setattr(streams, "SMALL", 1 << 26)
+    with pytest.raises(InputError, match="expected") if name == "weights.npz" else nullcontext():
+        read(tmp_path / name)
 
 
 def test_a_line_of_vectors_without_an_end_is_not_read_to_its_end(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import resource
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.loading import load_classifier, load_for_training
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.refusals import first_line
+from heedmap.huggingface.sides import tokenized
 from heedmap.huggingface.verification import verify
 from heedmap.huggingface.zoo import VOCABULARY, ZOO, architecture
 
@@ -387,14 +389,124 @@ def test_a_head_of_pretraining_in_the_weights_is_no_dropped_layer(tmp_path):
         assert torch.equal(loaded.bert.state_dict()[name], tensor), name
 
 
-@pytest.mark.parametrize("count", [101, 10_000, 100_000, 10**12, 1e30])
-@pytest.mark.parametrize("inside", [None, "text_config"])
+@pytest.mark.parametrize(
+    ("count", "inside"),
+    [*((count, None) for count in (101, 10_000, 100_000, 10**12, 1e30)), (10**12, "text_config")],
+)
 def test_more_layers_than_weights_are_refused_before_they_are_built(folder, count, inside):
     change(folder, **{inside: {"n_layer": count}} if inside else {"num_hidden_layers": count})
     started = time.perf_counter()
     text = refusal(folder)
     assert "config.json says" in text
     assert time.perf_counter() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("bert", {"max_position_embeddings": 5 * 10**7}),
+        ("bert", {"vocab_size": 5 * 10**7}),
+        ("distilbert", {"max_position_embeddings": 5 * 10**7, "sinusoidal_pos_embds": True}),
+        ("albert", {"inner_group_num": 10**9}),
+        ("gptj", {"n_positions": 5 * 10**7}),  # whose positions are a buffer
+    ],
+)
+@pytest.mark.parametrize("shards", [False, True])
+def test_a_model_much_larger_than_its_weights_is_refused_before_it_is_built(
+    tmp_path, name, sizes, shards
+):
+    path, model = tmp_path / "model", architecture(name).build()
+    model.save_pretrained(path, max_shard_size="10KB" if shards else "1GB")
+    tokenizer().save_pretrained(path)
+    assert (path / "model.safetensors.index.json").exists() == shards
+    load_classifier(path)
+    change(path, **sizes)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for load in load_classifier, lambda source: load_for_training(source, ["no", "yes"]):
+        text = refusal(path, load)
+        assert "as large as the weights" in text
+        assert f"{sum(p.stat().st_size for p in path.glob('*.safetensors')):,} bytes" in text
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
+
+
+@pytest.mark.filterwarnings("ignore:.*flash_attention_2, which cannot be used here")
+def test_a_large_model_is_refused_with_every_attention(folder):
+    change(folder, vocab_size=5 * 10**7, attn_implementation="flash_attention_2")
+    assert "as large as the weights" in refusal(folder)
+
+
+@pytest.mark.parametrize("inside", [None, "text_config"])
+@pytest.mark.parametrize("name", ["num_labels", "num_classes"])
+def test_many_classes_are_refused_before_they_get_names(folder, name, inside):
+    numbers = {"id2label": None, "label2id": None, name: 10**8}
+    change(folder, **{inside: numbers} if inside else numbers)
+    assert f"{name} = 1e+08" in refusal(folder)
+    assert f"{name} = 1e+08" in refusal(folder, find_model)
+
+
+def change_tokenizer(folder, **parts):
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | parts))
+
+
+def replacing(pattern, content):
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+def in_turn(*stages):
+    return {"type": "Sequence", "normalizers": stages}
+
+
+LONGER = replacing({"Regex": "."}, "w" * 1000)
+
+
+@pytest.mark.parametrize(
+    "normaliser",
+    [
+        in_turn(LONGER, LONGER, LONGER),
+        in_turn(LONGER, in_turn(in_turn(LONGER), LONGER)),
+        in_turn(replacing({"String": "q"}, "z" * 20), replacing({"String": "z"}, "q" * 20)),
+    ],
+)
+def test_a_tokenizer_that_makes_texts_too_long_is_refused_before_it_is_used(folder, normaliser):
+    token = {"id": 5, "content": "aaq", "normalized": True, "special": False}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False}
+    change_tokenizer(folder, normalizer=normaliser, added_tokens=[token | flags])
+    assert "normalizer" in refusal(folder)
+
+
+def test_a_normaliser_that_makes_texts_a_little_longer_is_used(folder):
+    wide = in_turn(replacing({"String": "w"}, " w "), replacing({"Regex": "w"}, "ww"))
+    change_tokenizer(folder, normalizer=wide)
+    _, words = load_classifier(folder)
+    assert words.backend_tokenizer.normalizer.normalize_str("w1") == " ww 1"
+
+
+def stopping_at(letter):
+    """What splits texts by an expression whose search ends at many of these letters in a row."""
+    pattern = {"Regex": f"(?:(?:{letter}|{letter}|{letter})*)*q|({letter}+)+$"}
+    return {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+
+
+def test_a_tokenizer_whose_library_panics_is_one_line(folder, capfd):
+    change_tokenizer(folder, pre_tokenizer=stopping_at("a"))
+    assert "retry-limit" in refusal(folder)
+    assert capfd.readouterr() == ("", "")
+    os.write(2, b"as before")
+    assert capfd.readouterr().err == "as before"
+
+
+def test_a_text_at_which_the_library_panics_is_one_line(folder):
+    change_tokenizer(folder, pre_tokenizer=stopping_at("b"))
+    _, words = load_classifier(folder)
+    assert len(tokenized(words, [["bb"]])) == 1
+    with refused(str(folder), "retry-limit"):
+        tokenized(words, [["b" * 99]])
+
+
+def test_a_tokenizer_needs_no_number_for_every_word(folder):
+    change_tokenizer(folder, model={"type": "WordLevel", "vocab": {"w3": 3}, "unk_token": "none"})
+    assert load_classifier(folder)[1]("w3")["input_ids"] == [3]
 
 
 @pytest.mark.slow

@@ -1,7 +1,10 @@
 """`heedmap export`: findings, maps and tables with ids and names; nothing is replaced by accident."""
 
+import errno
+import gc
 import json
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -386,3 +389,24 @@ def test_without_openpyxl_nothing_is_written(heedmap, folder, monkeypatch):
     monkeypatch.setattr("heedmap.errors.find_spec", lambda name: None)
     stopped(heedmap("export", folder, "--format", "xlsx"), "openpyxl", "heedmap[excel]")
     assert not (folder / "export").exists()
+
+
+def test_a_disk_too_full_for_a_workbook_is_one_line_and_leaves_nothing(
+    audit, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("openpyxl.worksheet._writer.create_temporary_file", lambda: "/dev/full")
+    with refused("IO_ENOSPC", "TMPDIR"):
+        audit.export(tmp_path / "a.xlsx")
+    gc.collect()  # what openpyxl still says when its sheets are deleted would be a warning, an error here
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_full_disk_is_one_line_in_each_format(audit, tmp_path, monkeypatch, file_format):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("heedmap.files.storage.os.fsync", full)
+    with refused("cannot be written", "No space left"):
+        audit.export(tmp_path / f"a.{file_format}")
+    assert not [*tmp_path.iterdir()]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heedmap.data.parquet_rows import open_parquet
+from heedmap.data.streams import check_growth
 from heedmap.errors import InputError
 from heedmap.files.naming import kind_of
 
@@ -83,6 +85,7 @@ def _of_npz(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not readable as npz (not what numpy.savez writes); {CONVERT}")
     arrays = {}
     with np.load(path, allow_pickle=False) as stored:
+        check_growth(path, sum(part.file_size for part in stored.zip.infolist()))
         for name in stored.files:
             try:
                 arrays[name] = stored[name]
@@ -103,9 +106,7 @@ def _of_safetensors(path: Path) -> dict[str, Any]:
 
 
 def _of_parquet(path: Path) -> dict[str, Any]:
-    import pyarrow.parquet as pq
-
-    return dict(pq.read_table(path).to_pydict())
+    return dict(open_parquet(path, path).read().to_pydict())
 
 
 def _of_json(path: Path) -> dict[str, Any]:

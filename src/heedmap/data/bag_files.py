@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.item_vectors import StoredBag
-from heedmap.data.streams import first_line, reading
+from heedmap.data.streams import check_growth, first_line, reading
 from heedmap.errors import InputError, check_installed
 from heedmap.terminal.output import some_of
 
@@ -69,6 +69,7 @@ class BagFile:
                 return tuple(file.get_slice(name).get_shape())
             array = file if self.path.suffix == ".npy" else file[name]
             _check_kind(self.path, array.dtype.kind)
+            check_growth(self.path, array.nbytes)
             return tuple(array.shape)
 
     def _read(self, name: str) -> NDArray[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.item_vectors import StoredBag
+from heedmap.data.parquet_rows import open_parquet
 from heedmap.data.streams import first_line
 from heedmap.errors import InputError
 from heedmap.terminal.output import some_of
@@ -28,11 +29,10 @@ class ParquetBags:
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         self.path = path
         try:
-            file = pq.ParquetFile(path)
+            file = open_parquet(path, path)
             schema = file.schema_arrow
             self.bag_column = next((name for name in BAG_COLUMNS if name in schema.names), None)
             vectors = next((f.name for f in schema if is_vector(f.type)), None)

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from heedmap.data.columns import SEEN_ROWS, Rows, check_count, suspected
 from heedmap.data.labels import without_midnight
-from heedmap.data.streams import first_line, grown, limit_of, open_bytes, reading
+from heedmap.data.streams import check_growth, first_line, open_bytes, reading
 from heedmap.errors import InputError, check_installed
 from heedmap.terminal.output import some_of
 
@@ -110,8 +110,7 @@ def _check(path: Path, file: IO[bytes]) -> bool:
         )
     with zipfile.ZipFile(file) as archive:
         # Of each part, zipfile unpacks no more than it says here.
-        if sum(part.file_size for part in archive.infolist()) > limit_of(path):
-            raise grown(path)
+        check_growth(path, sum(part.file_size for part in archive.infolist()))
         sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/")]
         return any(_FORMULA.search(archive.read(name)) for name in sheets)
 
@@ -174,7 +173,7 @@ def _columns(
     columns: list[list[Any]] = [[] for _ in names]
     nameless: set[int] = set()
     numbers: list[int] = []
-    size, limit, start = 0, limit_of(path), 1 if by_place else 2
+    size, start = 0, 1 if by_place else 2
     for number, row in enumerate(sheet.iter_rows(min_row=start), start):
         values = {i: content for i, cell in enumerate(row) if (content := value(cell)) is not None}
         nameless.update(values.keys() - names.keys())
@@ -186,8 +185,7 @@ def _columns(
         size += 8 * (len(row) + len(names)) + sum(
             len(content) for content in values.values() if isinstance(content, str)
         )
-        if size > limit or number > MOST_ROWS:
-            raise grown(path)
+        check_growth(path, size if number <= MOST_ROWS else math.inf)
     return (
         list(names.values()),
         columns,

@@ -22,6 +22,7 @@ from heedmap.data.encoded_pictures import changes_of, colours_of
 from heedmap.data.item_vectors import ItemVectors, StoredBag
 from heedmap.data.readers import SPLIT_NAMES
 from heedmap.data.rows import LabelledTexts, Row
+from heedmap.data.streams import check_growth
 from heedmap.data.thumbnails import pillow
 from heedmap.errors import InputError
 from heedmap.nouns import PICTURES
@@ -71,7 +72,10 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
     Image = pillow()
     try:
         with Image.open(path) as picture:
+            check_growth(path, 3 * picture.width * picture.height)
             return colours_of(picture)
+    except InputError:
+        raise
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(

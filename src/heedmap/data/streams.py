@@ -36,24 +36,20 @@ def first_line(error: BaseException) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
-def limit_of(path: Path) -> int:
-    """Return how many bytes the content of a compressed file may have."""
-    return max(SMALL, MOST_GROWTH * path.stat().st_size)
-
-
-def grown(path: Path) -> InputError:
-    """Make the error for a file that grows beyond its limit."""
-    return InputError(
-        f"{path}: expected a compressed file that grows up to {MOST_GROWTH} times its size (or to "
-        f"{SMALL >> 20} MiB), got one that grows to more; unpack it first if that is right"
-    )
+def check_growth(path: Path, size: float) -> None:
+    """Raise InputError if the content of a file is of more bytes than a compressed one may grow to."""
+    if size > max(SMALL, MOST_GROWTH * path.stat().st_size):
+        raise InputError(
+            f"{path}: expected content of up to {MOST_GROWTH} times the file's size (or {SMALL >> 20} MiB), "
+            "got more, as of a harmful file; save it uncompressed (Parquet as CSV) if it is right"
+        )
 
 
 class _Unpacked(io.RawIOBase):
     """The content of a gzipped file, up to its limit."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._left = path, limit_of(path)
+        self._path, self._size = path, 0
         self._file = gzip.GzipFile(path)
 
     def readable(self) -> bool:
@@ -61,9 +57,8 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         count = self._file.readinto(buffer)
-        self._left -= count
-        if self._left < 0:
-            raise grown(self._path)
+        self._size += count
+        check_growth(self._path, self._size)
         return count
 
     def close(self) -> None:

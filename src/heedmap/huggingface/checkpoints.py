@@ -7,28 +7,46 @@ load. These cases are refused here.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_buffer_registration_hook as on_buffer
+from torch.nn.modules.module import register_module_parameter_registration_hook as on_parameter
 from transformers.utils.hub import cached_file
 
 from heedmap.data.clones import confine, plain
 from heedmap.errors import InputError
 from heedmap.huggingface.class_names import check_numbers
-from heedmap.huggingface.tokenization import Place
 
 WEIGHTS, INDEX, PEFT_CONFIG = (
     "model.safetensors",
     "model.safetensors.index.json",
     "adapter_config.json",
 )
-MOST_LAYERS, SOME_LAYERS = 10_000, 100
-_LAYERS = re.compile(
+MOST = 100_000  # layers or classes: transformers makes lists of them before it knows the weights
+_COUNTS = re.compile(
     r"(num|n|encoder|decoder|hidden)_(\w+_)?(layers?|blocks|groups)|block_(sizes|repeats)"
+    r"|num_(labels|classes)"
 )
+# Numbers; a parameter counts as some at least, for what Python needs for it.
+SPARE, OF_ANY = 10**8, 10**4
+
+
+class Place(NamedTuple):
+    """Where to look for a model: a folder, or a name on the Hub."""
+
+    source: str
+    local: bool
+
+    @property
+    def what(self) -> str:
+        """Return the place as messages name it."""
+        return f"the folder {self.source}" if self.local else f"{self.source} on the Hub"
 
 
 def check_config(place: Place) -> None:
@@ -36,18 +54,18 @@ def check_config(place: Place) -> None:
 
     Raises:
         InputError: an adapter that is not merged; a configuration that is not a JSON object, that names no
-            classes or no dtype where it should, or that has more layers than any model.
+            classes or no dtype where it should, or with more layers or classes than any.
         OSError: the Hub cannot be reached.
     """
     if model_file(place, PEFT_CONFIG) is not None:
         raise unmerged_peft(place.what)
     config = json_object(place, "config.json")
     check_values(config, place.what)
-    for name, count in _layer_counts(config):
-        if count > MOST_LAYERS:
+    for name, count in counts(config, _COUNTS):
+        if count > MOST:
             raise InputError(
-                f"expected up to {MOST_LAYERS} layers in {place.what}; config.json says {name} = {count:.3g}; "
-                "bring back the config.json of these weights"
+                f"expected up to {MOST} layers or classes in {place.what}; config.json says "
+                f"{name} = {count:.3g}; bring back the config.json of these weights"
             )
 
 
@@ -114,31 +132,42 @@ def asked_attention(place: Place) -> str | None:
     return None
 
 
-def check_weights(place: Place) -> set[str]:
-    """Check the names of the weight files, and of the tensors in them, before they are loaded.
+@contextmanager
+def checked_weights(place: Place) -> Iterator[set[str]]:
+    """Yield which tensors in the weight files are not of floating point; none where a file is damaged.
 
-    Returns the tensors that are not of floating point; none where a file is damaged.
+    Within the block a model of more numbers than the files have bytes, and `SPARE`, is refused as it is made:
+    transformers makes it without memory first (on torch's meta device), and tied weights several times.
 
     Raises:
-        InputError: files that are not safetensors or lie outside the model's folder; fewer tensors than
-            the configuration has layers.
+        InputError: files that are not safetensors or lie outside the model's folder; such a model.
         OSError: the Hub cannot be reached.
     """
-    config = json_object(place, "config.json")
     kinds: dict[str, str] = {}
+    size = 0
     try:
-        for path in _weight_files(place, config):
+        for path in _weight_files(place, json_object(place, "config.json")):
+            size += path.stat().st_size
             with safe_open(path, "pt") as file:
                 kinds |= {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, FileNotFoundError):
-        return set()  # transformers reports the damage
-    for name, count in _layer_counts(config):
-        if kinds and count > max(SOME_LAYERS, len(kinds)):  # each layer has at least one tensor
+        kinds = {}  # transformers reports the damage
+    left = size + SPARE
+
+    def count(owner: nn.Module, name: str, part: Tensor | None) -> None:
+        nonlocal left
+        if part is None or getattr(owner, name, None) is not None:  # whose place weights take
+            return
+        left -= max(part.numel(), OF_ANY)
+        if kinds and left < 0:
             raise InputError(
-                f"expected the weights of every layer in {place.what}; config.json says {name} = {count}, but "
-                f"there are {len(kinds)} tensors in all; bring back the config.json of these weights"
+                f"expected a model about as large as the weights in {place.what}, {size:,} bytes; "
+                f"config.json says more, with {' × '.join(map(str, part.shape))} in {type(owner).__name__}; "
+                "bring back the config.json of these weights"
             )
-    return {name for name, kind in kinds.items() if not kind.startswith(("F", "BF"))}
+
+    with on_parameter(count), on_buffer(count):
+        yield {name for name, kind in kinds.items() if not kind.startswith(("F", "BF"))}
 
 
 def dropped_layers(unexpected: Iterable[str], model_names: Iterable[str]) -> list[str]:
@@ -222,13 +251,13 @@ def _weight_file(place: Place, naming_file: str, name: object) -> Path:
     return path
 
 
-def _layer_counts(config: Mapping[str, Any]) -> list[tuple[str, int | float]]:
-    """Return the layer counts in a configuration and its sub-configurations, by name."""
+def counts(config: Mapping[str, Any], names: re.Pattern[str]) -> list[tuple[str, int | float]]:
+    """Return the numbers of these names in a configuration and its sub-configurations."""
     result: list[tuple[str, int | float]] = []
     for name, value in config.items():
         if isinstance(value, dict):
-            result += _layer_counts(cast("dict[str, Any]", value))
-        elif _LAYERS.fullmatch(name):
-            counts = value if isinstance(value, list) else [value]
-            result += [(name, count) for count in counts if isinstance(count, int | float)]
+            result += counts(cast("dict[str, Any]", value), names)
+        elif names.fullmatch(str(name)):
+            numbers = value if isinstance(value, list | tuple) else [value]
+            result += [(name, number) for number in numbers if isinstance(number, int | float)]
     return result

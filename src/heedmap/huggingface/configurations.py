@@ -16,6 +16,7 @@ from heedmap.errors import InputError
 from heedmap.files.naming import MODEL, check_name, is_path, is_there, name_of
 from heedmap.huggingface.checkpoints import (
     PEFT_CONFIG,
+    Place,
     check_class_numbers,
     check_config,
     config_of,
@@ -34,7 +35,6 @@ from heedmap.huggingface.one_output import (
 from heedmap.huggingface.peft_adapters import Adapter, adapter_at, base_of
 from heedmap.huggingface.refusals import no_config
 from heedmap.huggingface.tasks import Task, task_of
-from heedmap.huggingface.tokenization import Place
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from heedmap.errors import InputError
 from heedmap.huggingface.checkpoints import (
+    Place,
     asked_attention,
     check_class_numbers,
-    check_weights,
+    checked_weights,
     config_of,
     dropped_layers,
 )
@@ -39,7 +40,7 @@ from heedmap.huggingface.placement import device_named, placed
 from heedmap.huggingface.refusals import first_line, no_weights
 from heedmap.huggingface.targets import answer_at_targets
 from heedmap.huggingface.tasks import Task
-from heedmap.huggingface.tokenization import Place, agree_on_padding, check_padding, tokenizer_at
+from heedmap.huggingface.tokenization import agree_on_padding, check_padding, tokenizer_at
 from heedmap.terminal.output import remark
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -187,24 +188,24 @@ def _weights(
             ignore_mismatched_sizes=True,  # they are refused with their shapes, or drawn anew for training
         )
         try:
-            not_floats = check_weights(place)
-            try:
-                model, info = load()
-            except (ImportError, ValueError) as error:
-                if (attention := asked_attention(place)) is None:
-                    raise
-                warnings.warn(
-                    f"{place.source}: its config.json asks for {attention}, which cannot be used here "
-                    f"({first_line(error)}); it is read with eager attention",
-                    stacklevel=4,
-                )
+            with checked_weights(place) as not_floats:
                 try:
-                    model, info = load(attn_implementation="eager")
-                except Exception as second:
-                    raise InputError(
-                        f"{no_weights(place, second)}; its config.json also asks for {attention}, which is not "
-                        "installed here: remove attn_implementation from it"
-                    ) from second
+                    model, info = load()
+                except (ImportError, ValueError) as error:
+                    if isinstance(error, InputError) or not (attention := asked_attention(place)):
+                        raise
+                    warnings.warn(
+                        f"{place.source}: its config.json asks for {attention}, which cannot be used here "
+                        f"({first_line(error)}); it is read with eager attention",
+                        stacklevel=4,
+                    )
+                    try:
+                        model, info = load(attn_implementation="eager")
+                    except Exception as second:
+                        raise InputError(
+                            f"{no_weights(place, second)}; its config.json also asks for {attention}, which is "
+                            "not installed here: remove attn_implementation from it"
+                        ) from second
         except InputError:
             raise
         except Exception as error:

@@ -23,6 +23,7 @@ from heedmap.huggingface.checkpoints import (
     INDEX,
     PEFT_CONFIG,
     WEIGHTS,
+    Place,
     check_class_numbers,
     check_values,
     json_object,
@@ -30,7 +31,6 @@ from heedmap.huggingface.checkpoints import (
     unmerged_peft,
 )
 from heedmap.huggingface.refusals import first_line
-from heedmap.huggingface.tokenization import Place
 
 PEFT_WEIGHTS, PEFT_PICKLE = "adapter_model.safetensors", "adapter_model.bin"
 TASK = "SEQ_CLS"

@@ -14,12 +14,11 @@ from transformers.models.auto.modeling_auto import (
 
 from heedmap.data.pictures import Grid
 from heedmap.errors import InputError
-from heedmap.huggingface.checkpoints import model_file
+from heedmap.huggingface.checkpoints import Place, model_file
 from heedmap.huggingface.configurations import written_config
 from heedmap.huggingface.loading import load_trained
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.refusals import first_line
-from heedmap.huggingface.tokenization import Place
 
 PROCESSOR = "preprocessor_config.json"
 KINDS = (

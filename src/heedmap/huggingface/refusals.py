@@ -6,7 +6,7 @@ import torch
 from safetensors import SafetensorError
 
 from heedmap.errors import InputError
-from heedmap.huggingface.tokenization import Place
+from heedmap.huggingface.checkpoints import Place
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 # By the `attention_type` of a configuration.

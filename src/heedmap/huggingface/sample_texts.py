@@ -2,11 +2,10 @@
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from heedmap.huggingface.checkpoints import counts
 from heedmap.huggingface.embedding import layer_parameters
 from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.padding import of_text_model, padding_token
@@ -80,24 +79,15 @@ def sample_texts(
 
 def thresholds(config: PreTrainedConfig) -> dict[str, int]:
     """Return the lengths that a configuration names at which attention may change, by name."""
-    lengths_by_name: dict[str, int] = {}
-
-    def collect(values: Mapping[Any, Any]) -> None:
-        for name, value in values.items():
-            if isinstance(value, dict):
-                collect(value)
-            elif _THRESHOLDS.fullmatch(str(name)):
-                sizes = value if isinstance(value, list | tuple) else [value]
-                for size in sizes:
-                    if isinstance(size, int) and not isinstance(size, bool) and size > 1:
-                        lengths_by_name.setdefault(f"{name} = {size}", size)
-
-    collect(config.to_dict())
+    lengths_by_name = {
+        f"{name} = {size}": size
+        for name, size in counts(config.to_dict(), _THRESHOLDS)
+        if isinstance(size, int) and size > 1
+    }
     blocks, random = getattr(config, "block_size", None), getattr(config, "num_random_blocks", None)
     if isinstance(blocks, int) and isinstance(random, int):  # BigBird's rule
-        lengths_by_name[f"block_size = {blocks} with num_random_blocks = {random}"] = (
-            5 + 2 * random
-        ) * blocks
+        name = f"block_size = {blocks} with num_random_blocks = {random}"
+        lengths_by_name[name] = (5 + 2 * random) * blocks
     return lengths_by_name
 
 

@@ -1,24 +1,19 @@
 """Load tokenizers as models need them: fast, with a vocabulary, and able to pad."""
 
-from typing import NamedTuple
+import json
+import math
+import os
+from contextlib import suppress
 
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from heedmap.data.streams import MOST_GROWTH
 from heedmap.errors import InputError
-from heedmap.huggingface.logging import quiet
+from heedmap.huggingface.checkpoints import Place, json_object
+from heedmap.huggingface.logging import quiet, without_panic
 from heedmap.huggingface.padding import counts_from_no_padding, of_text_model, vocabulary_size
 
-
-class Place(NamedTuple):
-    """Where to look for a model: a folder, or a name on the Hub."""
-
-    source: str
-    local: bool
-
-    @property
-    def what(self) -> str:
-        """Return the place as messages name it."""
-        return f"the folder {self.source}" if self.local else f"{self.source} on the Hub"
+TRIAL = "A short text, of 2 or 3 words?\n" + " ".join(map(chr, range(33, 256))) + "a" * 99
 
 
 def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
@@ -27,11 +22,20 @@ def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
     Raises:
         InputError: There is none, or it has no vocabulary or no character offsets.
     """
-    with quiet():
+    with suppress(OSError):  # of the Hub, of which transformers says more
+        _check_normaliser(place)
+    with quiet(), without_panic(place.what):
         try:
             tokenizer = AutoTokenizer.from_pretrained(
                 place.source, local_files_only=place.local, trust_remote_code=False
             )
+            with open(os.devnull, "wb") as nothing, open(os.dup(2), "wb") as stderr:
+                os.dup2(nothing.fileno(), 2)  # where a panic writes its trace
+                try:
+                    with suppress(Exception):  # as of a word that has no number
+                        tokenizer(TRIAL, verbose=False)
+                finally:
+                    os.dup2(stderr.fileno(), 2)
         except Exception as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".: ")
             raise InputError(
@@ -60,6 +64,18 @@ def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
             "characters a token stands for; save one with a tokenizer.json"
         )
     return tokenizer
+
+
+def _check_normaliser(place: Place) -> None:
+    """Raise InputError if a tokenizer puts too many characters in the place of one, and of those, in turn."""
+    sizes: list[int] = []
+    stages = json.dumps(json_object(place, "tokenizer.json").get("normalizer"))
+    json.loads(stages, object_hook=lambda part: sizes.append(len(str(part.get("content") or 1))))
+    if math.prod(sizes) > MOST_GROWTH:
+        raise InputError(
+            f"expected a tokenizer that makes up to {MOST_GROWTH} characters of one in {place.what}; the "
+            f"normalizer in its tokenizer.json makes {math.prod(sizes):.3g} of it; choose another model"
+        )
 
 
 def check_padding(place: Place, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

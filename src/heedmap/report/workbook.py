@@ -8,6 +8,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ def workbook(tables: Mapping[str, pa.Table]) -> tuple[bytes, list[str]]:
     Texts are cells of text, whatever they begin with: none is a formula.
 
     Raises:
-        InputError: openpyxl is not installed, or a table has more columns than a sheet.
+        InputError: openpyxl is not installed, a table has more columns than a sheet, or the disk is full.
     """
     check_installed("openpyxl", "excel", "an Excel file")
     from openpyxl import Workbook
@@ -58,12 +59,21 @@ def workbook(tables: Mapping[str, pa.Table]) -> tuple[bytes, list[str]]:
             )
     book, notes = Workbook(write_only=True), list[str]()
     titles = {NOTES}
-    for name, table in tables.items():
-        notes += _write_table(book, titles, name, table)
-    if notes:
-        _append(book.create_sheet(NOTES), ["note"], [[note] for note in notes])
     file = io.BytesIO()
-    book.save(file)
+    try:
+        for name, table in tables.items():
+            notes += _write_table(book, titles, name, table)
+        if notes:
+            _append(book.create_sheet(NOTES), ["note"], [[note] for note in notes])
+        book.save(file)
+    except Exception as error:
+        if not isinstance(error, OSError) and not str(error).startswith("IO_"):  # as lxml says it
+            raise
+        with suppress(Exception):  # or it is said once more when the sheet is deleted
+            book.worksheets[-1].close()
+        raise InputError(
+            f"the folder for temporary files cannot hold the sheets ({error}); name another in TMPDIR"
+        ) from error
     return _timeless(file.getvalue()), notes
 
 
