@@ -110,11 +110,14 @@ def _missing(rows: Rows, settings: DataSettings, names_by_role: Mapping[str, str
             "model of pictures, or name the column of the texts with --text-column (in Python text=)"
         )
     no_columns = " and ".join(f"no {role} column ({names})" for role, names in absent.items())
+    remedy = (
+        f"name {'it' if len(absent) == 1 else 'them'} with {options} "
+        f"(in Python {', '.join(f'{role}=' for role in absent)})"
+    )
+    if len(rows.columns) == 1 and "label" in absent:
+        remedy = "add a column of labels" + ", or name another --separator" * bool(read_as)
     return InputError(
-        f"{source}: {no_columns}; the columns are "
-        f"{some_of(rows.columns, 20)}{read_as}; name {'it' if len(absent) == 1 else 'them'} with "
-        f"{options} (in Python {', '.join(f'{role}=' for role in absent)})"
-        f"{rows.hint}"
+        f"{source}: {no_columns}; the columns are {some_of(rows.columns, 20)}{read_as}; {remedy}{rows.hint}"
     )
 
 

@@ -183,8 +183,8 @@ def configuration(place: Place, auto: Any = None) -> PreTrainedConfig:
     known = {Task.TEXTS.auto_class, task.auto_class} if auto is None else {auto}
     if not any(type(config) in kind._model_mapping for kind in known):
         raise InputError(
-            f"expected a text classifier in {place.what}; transformers has no sequence classification "
-            f"for the architecture {config.model_type}; choose another model"
+            f"expected a text classifier in {place.what}, got the architecture {config.model_type}, which "
+            "transformers' AutoModelForSequenceClassification does not list; choose another model"
         )
     config.return_dict = True  # answers are taken by name
     return config

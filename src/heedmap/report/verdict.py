@@ -120,7 +120,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         overview=overview_number(f),
         value=number(f.value),
         interval=interval_text(f),
-        n=count_text(f),
+        n=count_text(f, audit.nouns),
         answer=answer_text(f),
         low_end=low_end,
         high_end=high_end,

@@ -55,10 +55,10 @@ def interval_text(finding: Finding) -> str:
     return "no interval"
 
 
-def count_text(finding: Finding) -> str:
+def count_text(finding: Finding, nouns: Nouns = TEXTS) -> str:
     """Return n, and the number of different texts, which the interval counts, if any text repeats."""
-    different = f" ({finding.distinct:,} different)" if finding.distinct < finding.n else ""
-    return f"n = {finding.n:,}{different}"
+    different = nouns.reword(f" ({plural(finding.distinct, 'different text')})")
+    return f"n = {finding.n:,}{different * (finding.distinct < finding.n)}"
 
 
 def scale_text(finding: Finding, nouns: Nouns = TEXTS) -> str | None:
@@ -71,8 +71,8 @@ def scale_text(finding: Finding, nouns: Nouns = TEXTS) -> str | None:
     else:
         # Chance and the best order are computed on a sample of the texts only.
         reached = (
-            f"On the {relative.n:,} texts with all three numbers, this map reaches {number(relative.value)}, "
-            f"chance {chance}, and these weights at best {ceiling}."
+            f"On the {plural(relative.n, 'text')} with all three numbers, this map reaches "
+            f"{number(relative.value)}, chance {chance}, and these weights at best {ceiling}."
         )
     if abs(relative.ceiling - relative.chance) < LEAST_ROOM:
         reached += (
@@ -327,7 +327,7 @@ def audited_text(audit: AuditResult) -> str:
     """Say how many of the test texts were audited."""
     audited = audit.tables["instances"].num_rows
     total = audit.about.get("test_texts", audited)
-    texts = f"all {audited:,} test texts"
+    texts = f"all {plural(audited, 'test text')}"
     if audited != total:
         texts = f"{audited:,} of {total:,} test texts, a seeded sample"
     budget = budget_of(audit)
