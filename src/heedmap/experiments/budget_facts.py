@@ -53,8 +53,10 @@ class BudgetFacts:
         """Say why the bottom line is not certain."""
         if not self.answers:
             return f"the {self.texts} texts that were read are too few for an answer"
-        *others, last = ["the right words" if said == "words" else said for said in self.answers]
-        possible = " or ".join(filter(None, (", ".join(others), last)))
+        *earlier, final = [
+            "the right words" if answer == "words" else answer for answer in self.answers
+        ]
+        possible = " or ".join(filter(None, (", ".join(earlier), final)))
         return (
             f"the answer was not certain yet after {self.texts} texts; all {self.total} together may say "
             f"{possible}"

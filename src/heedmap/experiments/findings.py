@@ -236,8 +236,8 @@ def judged(finding: Finding, edges: tuple[float, float], can_tell: bool) -> Find
 
 def counted_classes(finding: Finding) -> dict[str, float]:
     """Return the numbers of the predicted classes that count in a finding's level."""
-    counted = {k: x.value for k, x in finding.by_class.items() if x.n >= FEWEST}
-    return counted if finding.edges is not None else {}
+    classes = finding.by_class if finding.edges is not None else {}
+    return {k: x.value for k, x in classes.items() if x.n >= FEWEST and math.isfinite(x.value)}
 
 
 def level_text(finding: Finding) -> str:

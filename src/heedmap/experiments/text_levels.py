@@ -28,10 +28,12 @@ def text_levels(tables: Mapping[str, pa.Table]) -> list[TextLevel] | None:
         return None
     texts = texts_of(tables)
     is_losing, is_gone, stays = losing_and_holding(texts)
-    both = is_gone.astype(int) + stays
-    levels = np.array(["against", "mixed", "for"])[np.asarray(both)]
     is_asked = np.isfinite(best_gone(texts, "map"))
-    named: list[TextLevel] = np.select(
-        [~is_asked, ~is_losing], ["not asked", "cannot tell"], levels
-    ).tolist()
-    return named
+    numbers = zip(
+        is_asked.tolist(), is_losing.tolist(), (is_gone.astype(int) + stays).tolist(), strict=True
+    )
+    levels: tuple[Level, ...] = ("against", "mixed", "for")
+    return [
+        levels[count] if losing else "cannot tell" if asked else "not asked"
+        for asked, losing, count in numbers
+    ]

@@ -40,15 +40,15 @@ def text_maps(maps: Sequence[TextMap], key: str, title: str) -> Figure:
         largest, at = max(line.weights, default=0.0), 0.0
         for token, weight in zip(line.tokens, line.weights, strict=True):
             # A fixed-width font: a token is as wide as its characters and one space.
-            shown = token if len(token) < ACROSS else f"{token[: ACROSS - 2]}…"
-            if at + len(shown) >= ACROSS:
+            letters = token if len(token) < ACROSS else f"{token[: ACROSS - 2]}…"
+            if at + len(letters) >= ACROSS:
                 at, top = 0.0, top + 0.5
-            after = at + len(shown) + 1
+            after = at + len(letters) + 1
             strength = weight / largest if largest > 0 else 0.0
             box = {"x": at, "x2": after - 0.2, "y": top, "y2": top + 0.5}
             numbers = {"weight": weight, "strength": strength}
             boxes.append({**box, "series": line.series, "token": token, **numbers})
-            labels.append({"x": at + 0.3, "y": top + 0.25, "text": shown})
+            labels.append({"x": at + 0.3, "y": top + 0.25, "text": letters})
             at = after
         top += 0.5
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, ACROSS], nice=False))

@@ -129,11 +129,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         width=round(end - start, 2),
         goes_on=_goes_on(ends, low, high),
         zones=zones,
-        ticks=[
-            (percent(x), f"{name}: {number(x)}")
-            for name, x in counted_classes(f).items()
-            if math.isfinite(x)
-        ],
+        ticks=[(percent(x), f"{name}: {number(x)}") for name, x in counted_classes(f).items()],
         scale=scale_text(f, audit.nouns),
         caveat=caveat(f, texts, audit.nouns),
         left_out=counts(f.left_out),

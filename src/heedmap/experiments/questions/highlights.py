@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedmap.experiments import intervals
+from heedmap.experiments import intervals, rule
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
@@ -31,17 +31,6 @@ from heedmap.experiments.methods.rereading import (
 from heedmap.experiments.registry import Experiment, Intervention, Row
 from heedmap.experiments.results import Results, TextNumbers, signed_percent
 from heedmap.experiments.rounding import signed
-from heedmap.experiments.rule import (
-    FLAT,
-    MOST_TEXTS,
-    Thresholds,
-    are_enough,
-    interval_of_holding,
-    kept_alone,
-    losing_and_holding,
-    share_of_lead,
-    texts_of,
-)
 from heedmap.experiments.scales import answer_names
 from heedmap.experiments.text_tables import SampledColumn, text_table
 
@@ -164,7 +153,7 @@ def _findings(results: Results) -> list[Finding]:
     With what else the bottom line rests on: in how many texts the map finds the deciding words, and whether the
     weights matter.
     """
-    texts = texts_of(results.tables, results.scale.size)
+    texts = rule.texts_of(results.tables, results.scale.size)
     lead = np.where(
         np.isfinite(texts["gone_map"]), texts["probability"] - texts["guessing"], np.nan
     )
@@ -172,8 +161,10 @@ def _findings(results: Results) -> list[Finding]:
         texts.get("gone_best"),
         texts.get("predicted", results.predicted.astype(np.float64)),
     )
-    t = Thresholds() if results.rates is None else results.rates.thresholds
-    can_tell = are_enough(np.unique(predicted[np.isfinite(lead)], return_counts=True)[1].tolist())
+    t = rule.Thresholds() if results.rates is None else results.rates.thresholds
+    can_tell = rule.are_enough(
+        np.unique(predicted[np.isfinite(lead)], return_counts=True)[1].tolist()
+    )
     share = partial(_share, results, lead, predicted, can_tell)
     findings = [
         share(
@@ -189,8 +180,8 @@ def _findings(results: Results) -> list[Finding]:
         ),
         share(
             "sufficient",
-            of_map=kept_alone(texts, "map"),
-            random=kept_alone(texts, "random"),
+            of_map=rule.kept_alone(texts, "map"),
+            random=rule.kept_alone(texts, "random"),
             ceiling=None,
             edges=(t.alone, t.mean_alone),
             topic="the highlighted words suffice",
@@ -200,7 +191,7 @@ def _findings(results: Results) -> list[Finding]:
         ),
     ]
     if best is not None:
-        is_losing, is_gone, stays = losing_and_holding(texts)
+        is_losing, is_gone, stays = rule.losing_and_holding(texts)
         holding = results.finding(
             "holding",
             "share",
@@ -212,9 +203,9 @@ def _findings(results: Results) -> list[Finding]:
             "map's first words, and half stays with the highlighted words alone",
             meaning="deciding words are some third of the words, without which half of the lead is gone",
         )
-        low, high = interval_of_holding(int((is_losing & is_gone & stays).sum()), holding.n)
+        low, high = rule.interval_of_holding(int((is_losing & is_gone & stays).sum()), holding.n)
         holding = replace(holding, low=low, high=high, no_interval="")
-        findings.append(judged(holding, (MOST_TEXTS, t.holding), can_tell))
+        findings.append(judged(holding, (rule.MOST_TEXTS, t.holding), can_tell))
     if "mean_tvd" in texts:
         weights = results.finding(
             "weights",
@@ -247,7 +238,7 @@ def _share(
 ) -> Finding:
     """Return a finding of a ratio of means: of what is lost or kept, and of the lead (NaN if not asked)."""
     is_asked = np.isfinite(lead)
-    value = share_of_lead(of_map, lead)
+    value = rule.share_of_lead(of_map, lead)
     positive_lead = np.maximum(lead, 0.0)
     results.numbers[key] = TextNumbers(
         np.where(is_asked, of_map, np.nan), "ratio", intervals.UNBOUNDED, positive_lead
@@ -264,17 +255,17 @@ def _share(
         is_class = is_asked & (predicted == number)
         if is_class.any():
             of_class = np.where(is_class, lead, np.nan)
-            best = np.nan if ceiling is None else share_of_lead(ceiling, of_class)
-            is_known = float(lead[is_class].mean()) >= FLAT
+            best = np.nan if ceiling is None else rule.share_of_lead(ceiling, of_class)
+            is_known = float(lead[is_class].mean()) >= rule.FLAT
             by_class[name] = ClassNumber(
-                share_of_lead(of_map, of_class) if is_known else np.nan,
+                rule.share_of_lead(of_map, of_class) if is_known else np.nan,
                 int(is_class.sum()),
-                share_of_lead(random, of_class),
+                rule.share_of_lead(random, of_class),
                 best,
                 int(is_class.sum()),
             )
     # A ratio of hardly anything says nothing, and its interval ends nowhere.
-    is_flat = is_asked.any() and float(positive_lead[is_asked].mean()) < FLAT
+    is_flat = is_asked.any() and float(positive_lead[is_asked].mean()) < rule.FLAT
     if is_flat:
         low = high = np.nan
     distinct = len(np.unique(results.clusters[is_asked]))
@@ -283,8 +274,8 @@ def _share(
         f"fewer than {PART} words": int((short & ~is_asked).sum()),
         "not sampled": int((~short & ~is_asked).sum()),
     }
-    chance = share_of_lead(random, lead)
-    largest = np.nan if ceiling is None else share_of_lead(ceiling, lead)
+    chance = rule.share_of_lead(random, lead)
+    largest = np.nan if ceiling is None else rule.share_of_lead(ceiling, lead)
     best_note = f", the best by leave-one-out {signed(largest)}" if np.isfinite(largest) else ""
     if results.scale.unit is not None and is_asked.any():
         best_note += f"; the lead is {results.scale.amount(float(positive_lead[is_asked].mean()))} on average"
@@ -306,7 +297,7 @@ def _share(
         meaning=f"random words {signed(chance)}{best_note}",
         distinct=distinct,
         by_class=by_class,
-        no_interval=NO_LEAD.format(results.scale.guess, FLAT)
+        no_interval=NO_LEAD.format(results.scale.guess, rule.FLAT)
         if is_flat
         else ""
         if np.isfinite(low)
