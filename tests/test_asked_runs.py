@@ -238,3 +238,5 @@ def test_notes_on_classes_and_repeats_speak_of_tokens(tmp_path):
     page = audit.save(tmp_path / "report.html").read_text("utf-8")
     assert "have no test token" in page
     assert "no test text" not in page
+    assert "n = 52 (1 different sentence)" in page
+    assert "different token" not in page

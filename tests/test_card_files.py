@@ -43,7 +43,7 @@ def test_the_content_is_that_of_the_card(audit):
     assert any("Caution: only 4 different texts" in detail for detail in content.details)
     judged = [finding for finding in audit.findings if finding.level != "for comparison"]
     assert [question.topic for question in content.questions] == [f.topic for f in judged]
-    assert content.questions[0].n == "n = 40 (4 different)"
+    assert content.questions[0].n == "n = 40 (4 different texts)"
     assert dict(content.facts)["audited"] == "40 of 45 test texts, a seeded sample"
     beginning = tables_hash(audit.tables)[:16]
     assert content.source == f"heedmap {hm.__version__}, tables sha256 {beginning}"

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from conftest import QUICK, WORDS
 from wording import refused, stopped
 
 import heedmap as hm
+from heedmap.files import storage
 
 SLOW = pytest.mark.slow
 
@@ -447,8 +449,21 @@ def test_what_was_misspelt_is_told_with_the_nearest(heedmap, arguments, expected
     assert expected in done.err
 
 
+def _refuse_writing(monkeypatch, folder):
+    """Answer as a folder without the right to write does, which root has everywhere."""
+
+    def without_right(path, mode):
+        return not (mode & os.W_OK and Path(path).is_relative_to(folder))
+
+    def denied(path, *rest, **options):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(os, "access", without_right)
+    monkeypatch.setattr(storage, "_without_links", denied)
+
+
 @pytest.mark.slow
-def test_json_is_all_that_is_printed_and_holds_the_answer(heedmap, csv_file, tmp_path):
+def test_json_is_all_that_is_printed_and_holds_the_answer(heedmap, csv_file, tmp_path, monkeypatch):
     run = tmp_path / "runs" / "mine"
     said = heedmap("audit", "--data", csv_file, "--out", run, *QUICK, "--json")
     assert said.code == 0, said.err
@@ -461,6 +476,13 @@ def test_json_is_all_that_is_printed_and_holds_the_answer(heedmap, csv_file, tmp
     assert list(found) == ["folder", "report", *parts]
     assert found["bottom_line"]["answer"] in ("yes", "no", "cannot tell")
     assert json.loads(heedmap("report", run, "--json").out) == found
+    _refuse_writing(monkeypatch, run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        reported = heedmap("report", run, "--json")
+    assert json.loads(reported.out) == found
+    assert "read-only" in reported.err
+    monkeypatch.undo()
     (listed,) = json.loads(heedmap("list", tmp_path, "--json").out)
     assert (listed["folder"], listed["state"]) == (str(run), "audited")
     assert listed["answer"] == found["bottom_line"]["answer"]

@@ -224,6 +224,25 @@ def test_a_lines_largest_weight_has_full_colour_and_no_weight_has_none():
     assert [box["y"] for box in boxes] == [0.5, 0.5, 2.0, 3.0]
 
 
+def test_no_line_is_longer_than_what_fits_a_figure():
+    tokens = [*(f"word{i:03}" for i in range(40)), "x" * 90]
+    line = TextMap(
+        "layer 1, " + "softmax, " * 8 + "unchanged", tokens, [1.0] * 41, "predicts 1", "s"
+    )
+    spec = text_maps([line, line], "k", "t").spec
+    texts = [row for rows in spec["datasets"].values() for row in rows if "text" in row]
+    boxes = [row for rows in spec["datasets"].values() for row in rows if "token" in row]
+    assert [box["token"] for box in boxes] == tokens * 2
+    domains = [layer["encoding"]["x"]["scale"]["domain"][1] for layer in spec["layer"]]
+    assert domains == [56, 56], "characters of 6.6 pixels in the 370 of a narrow figure"
+    assert all(row["x"] + len(row["text"]) <= 56.3 for row in texts)
+    places = [(box["y"], box["x"]) for box in boxes]
+    assert places == sorted({*places}), "none lies over another"
+    assert (
+        max(box["y2"] for box in boxes) <= spec["layer"][0]["encoding"]["y"]["scale"]["domain"][0]
+    )
+
+
 def test_a_text_of_known_words_is_drawn_before_one_of_unknown_words():
     test = small_corpus().splits["test"]
     vocabulary = Vocabulary(["bad", "good", "plot"])

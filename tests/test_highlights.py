@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from made_rates import rates
+from rule_columns import columns_of
 
 from heedmap.calibration.by_hand import planted_by_hand
 from heedmap.calibration.plants import Design, Plant, vocabulary_of, write_texts
@@ -15,7 +16,7 @@ from heedmap.experiments.questions.alternatives import EXPERIMENT as ALTERNATIVE
 from heedmap.experiments.questions.highlights import EXPERIMENT, PER_CLASS, TEXTS, sampled
 from heedmap.experiments.registry import registered
 from heedmap.experiments.results import Results
-from heedmap.experiments.rule import FEWEST, Thresholds
+from heedmap.experiments.rule import FEWEST, Thresholds, answer, map_numbers
 from heedmap.settings.audit import AuditSettings
 
 SETTINGS = AuditSettings()
@@ -53,8 +54,8 @@ def results(
 
 def findings(*arguments, **options):
     made = EXPERIMENT.findings(results(*arguments, **options))
-    assert [finding.key for finding in made] == ["needed", "sufficient"]
-    return made
+    assert [finding.key for finding in made[:2]] == ["needed", "sufficient"]
+    return made[:2]
 
 
 # --- the findings -----------------------------------------------------------------------------------------
@@ -97,8 +98,9 @@ TWO = [0] * 10 + [1] * 10
     ("predicted", "gone", "level"),
     [
         (TWO, [T.mean_gone * 0.4 + 0.01] * 20, "for"),
-        # The worst class decides, whatever the mean is.
-        (TWO, [0.5] * 10 + [0.25] * 10, "mixed"),
+        # As in the rule the mean must reach one threshold, and each class the other.
+        (TWO, [0.5] * 10 + [0.25] * 10, "for"),
+        (TWO, [0.5] * 10 + [0.15] * 10, "mixed"),
         (TWO, [T.carried * 0.4 - 0.01] * 20, "against"),
         (TWO, [0.3] * 10 + [0.0] * 10, "against"),
         # A class of few texts has no say.
@@ -127,7 +129,7 @@ def test_sufficient_words_are_for_a_map_where_they_suffice_in_every_class(alone,
 
 @pytest.mark.parametrize(("changed", "level"), [(13, "for"), (7, "against")])
 def test_a_number_whose_interval_reaches_the_other_side_leaves_it_open(changed, level):
-    made = rates().model_copy(update={"thresholds": Thresholds(carried=0.45, mean_gone=0.55)})
+    made = rates().model_copy(update={"thresholds": Thresholds(gone=0.45, mean_gone=0.55)})
     gone = [0.4] * changed + [0.0] * (20 - changed)
     few, _ = findings([0] * 20, gone=gone, made=made)
     assert few.value == pytest.approx(changed / 20)
@@ -143,9 +145,46 @@ def test_the_edges_are_the_thresholds_of_the_calibration_that_is_used():
         findings(TWO, gone=0.36, made=strict),
         findings(TWO, gone=0.36),
     )
-    assert needed.edges == (strict.thresholds.carried, 0.95)
+    assert needed.edges == (strict.thresholds.gone, 0.95)
     assert sufficient.edges == (strict.thresholds.alone, 0.9)
     assert (before.level, needed.level) == ("for", "mixed")
+
+
+@pytest.mark.parametrize("weights", [0.01, 0.2])
+@pytest.mark.parametrize("n", [12, 60, 200])
+@pytest.mark.parametrize("spoilt", [0.0, 0.7])  # of what is gone in one class
+def test_an_answer_that_is_no_yes_stands_above_a_number_that_is_not_for_the_map(n, weights, spoilt):
+    said = []
+    for seed, holding in enumerate(np.linspace(0.6, 1.0, 9)):
+        columns = columns_of(np.random.default_rng(seed), n, holding, weights)
+        spoils = np.where(columns["predicted"] == 1, 1 - spoilt, 1.0)
+        columns["gone_map"], columns["gone_best"] = (
+            columns["gone_map"] * spoils,
+            columns["gone_best"] * spoils,
+        )
+        asked = {name: pa.array(x, from_pandas=True) for name, x in columns.items()}
+        tables = {
+            "instances": pa.table(
+                {"predicted": columns["predicted"].astype(int), "n_tokens": [12] * n}
+            ),
+            "highlights": pa.table(
+                {k: x for k, x in asked.items() if k not in ("gone_best", "mean_tvd")}
+            ),
+            "alternatives": pa.table({"gone_best": asked["gone_best"]}),
+            "permutation": pa.table({"mean_tvd": asked["mean_tvd"]}),
+        }
+        chips = {
+            finding.key: finding
+            for finding in EXPERIMENT.findings(Results(tables, SETTINGS, ["a", "b"], None, None))
+        }
+        numbers = map_numbers(columns)
+        assert chips["holding"].value == pytest.approx(numbers.held / numbers.losing)
+        assert (chips["holding"].low, chips["holding"].high) == numbers.holding_interval
+        assert chips["weights"].value == pytest.approx(numbers.weights)
+        said.append(answer(numbers, T))
+        if said[-1] != "yes":
+            assert {"for"} != {finding.level for finding in chips.values()}, (said[-1], chips)
+    assert len({*said}) > 1 or n == 12 or spoilt
 
 
 # --- which texts are asked --------------------------------------------------------------------------------

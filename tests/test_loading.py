@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from saved_models import change, refusal, save, tokenizer
 from transformers import (
@@ -26,13 +27,12 @@ from wording import refused, warned
 
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
-from heedmap.huggingface.configurations import find_model
+from heedmap.huggingface.configurations import configuration, find_model, find_place
 from heedmap.huggingface.inputs import encode
 from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.loading import load_classifier, load_for_training
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.refusals import first_line
-from heedmap.huggingface.sides import tokenized
 from heedmap.huggingface.verification import verify
 from heedmap.huggingface.zoo import VOCABULARY, ZOO, architecture
 
@@ -482,28 +482,6 @@ def test_a_normaliser_that_makes_texts_a_little_longer_is_used(folder):
     assert words.backend_tokenizer.normalizer.normalize_str("w1") == " ww 1"
 
 
-def stopping_at(letter):
-    """What splits texts by an expression whose search ends at many of these letters in a row."""
-    pattern = {"Regex": f"(?:(?:{letter}|{letter}|{letter})*)*q|({letter}+)+$"}
-    return {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
-
-
-def test_a_tokenizer_whose_library_panics_is_one_line(folder, capfd):
-    change_tokenizer(folder, pre_tokenizer=stopping_at("a"))
-    assert "retry-limit" in refusal(folder)
-    assert capfd.readouterr() == ("", "")
-    os.write(2, b"as before")
-    assert capfd.readouterr().err == "as before"
-
-
-def test_a_text_at_which_the_library_panics_is_one_line(folder):
-    change_tokenizer(folder, pre_tokenizer=stopping_at("b"))
-    _, words = load_classifier(folder)
-    assert len(tokenized(words, [["bb"]])) == 1
-    with refused(str(folder), "retry-limit"):
-        tokenized(words, [["b" * 99]])
-
-
 def test_a_tokenizer_needs_no_number_for_every_word(folder):
     change_tokenizer(folder, model={"type": "WordLevel", "vocab": {"w3": 3}, "unk_token": "none"})
     assert load_classifier(folder)[1]("w3")["input_ids"] == [3]
@@ -681,3 +659,10 @@ def test_the_longest_text_a_model_reads(name, expected):
     found = longest(model, tokenizer())
     assert found == (expected or UNLIMITED)
     assert longest(model, tokenizer(model_max_length=17)) == 17
+
+
+def test_a_model_of_sounds_is_refused_without_a_class_that_transformers_has(tmp_path):
+    assert hasattr(transformers, "Wav2Vec2ForSequenceClassification")
+    transformers.Wav2Vec2Config(hidden_size=8, num_labels=2).save_pretrained(tmp_path)
+    with refused("wav2vec2", "AutoModelForSequenceClassification", "choose another model"):
+        configuration(find_place(tmp_path))

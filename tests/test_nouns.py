@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import altair as alt
 import pytest
@@ -9,10 +10,11 @@ from tiny_audits import tiny_audit
 
 import heedmap as hm
 from heedmap.comparisons.comparison_page import page as comparison_page
+from heedmap.experiments.budget_facts import BudgetFacts
 from heedmap.experiments.findings import pooled
 from heedmap.experiments.registry import make_findings
 from heedmap.files.identity import identity, settings_hash
-from heedmap.nouns import BAGS, INSTANCES, PICTURES, TEXTS, Nouns, shared_nouns
+from heedmap.nouns import ASKED_WORDS, BAGS, INSTANCES, PICTURES, TEXTS, Nouns, shared_nouns
 from heedmap.report.card import facts
 from heedmap.report.card_content import card_content
 from heedmap.report.charts import Figure, chart_of, reworded, row_names, specification
@@ -21,6 +23,7 @@ from heedmap.report.figures import figures
 from heedmap.report.page import page
 from heedmap.report.templates import _read_aloud, environment
 from heedmap.report.window_views import token_table
+from heedmap.report.wording import count_text, few_texts, scale_text
 from heedmap.settings.data import DataSettings
 from heedmap.settings.run import RunSettings
 
@@ -57,6 +60,24 @@ def audit():
 def test_a_sentence_is_about_other_instances_and_what_is_quoted_stays(sentence, expected):
     assert PICTURES.reword(sentence) == expected
     assert TEXTS.reword(sentence) == sentence
+
+
+def test_tokens_of_one_sentence_are_not_said_to_be_alike():
+    assert few_texts(4, ASKED_WORDS).startswith("only 4 different sentences:")
+    assert ASKED_WORDS.reword("16 texts, 4 distinct texts") == "16 tokens, 4 distinct sentences"
+    assert BAGS.reword("a different text") == "a different bag"
+
+
+def test_an_answer_that_a_budget_leaves_open_is_worded_too():
+    facts = BudgetFacts(16, 300, 1.0, False, ["no", "words"], 32, 5.0, 60.0, {})
+    assert PICTURES.reword(facts.why_uncertain).endswith("may say no or the right patches")
+
+
+def test_a_number_of_one_text_is_said_to_be_of_one(audit):
+    finding = next(f for f in audit.findings if f.relative is not None)
+    single = replace(finding, n=9, distinct=1, relative=replace(finding.relative, n=1))
+    assert scale_text(single, PICTURES).startswith("On the 1 picture with all three numbers")
+    assert count_text(single, PICTURES) == "n = 9 (1 different picture)"
 
 
 def test_an_article_fits_its_noun():

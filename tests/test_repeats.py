@@ -121,7 +121,7 @@ def test_the_card_and_the_page_count_repeated_texts_and_say_what_the_interval_ho
     for text in (printed(audit), html):
         assert "36 of the 40 audited texts repeat another; intervals count each text once" in text
         assert "of the 45 test texts, some are in other splits too: 12 in train (kept)" in text
-        assert "n = 40 (4 different)" in text
+        assert "n = 40 (4 different texts)" in text
         assert "o interval of fewer than 5 distinct texts (here 4)" in text
     assert "[ ] 95 % interval over texts, of this one model" in printed(audit)
     assert "a 95 % interval over texts (of this one model, not over training seeds)" in html
@@ -131,7 +131,7 @@ def test_where_no_text_repeats_nothing_is_said_of_it():
     audit = make_audit(n=4)
     for text in (printed(audit), page(audit)):
         assert "repeat another" not in text
-        assert "different)" not in text
+        assert "different texts)" not in text
         assert "other splits" not in text
 
 

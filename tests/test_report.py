@@ -5,14 +5,17 @@ from dataclasses import replace
 
 import pytest
 from made_audits import Elements, make_audit, printed, with_style_attributes
+from made_rates import rates
 
 from heedmap.experiments.registry import make_findings
 from heedmap.measures import LN2
+from heedmap.report.card_files import card_file
 from heedmap.report.examples import choose_examples
 from heedmap.report.figures import figures
 from heedmap.report.page import page
 from heedmap.report.wording import overview_number
 from heedmap.runs.audited import Audit
+from heedmap.settings.run import RunSettings
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,25 @@ def test_on_a_narrow_terminal_the_overview_keeps_words_and_numbers_whole(audit: 
 
 def test_the_card_takes_nothing_for_markup(audit: Audit) -> None:
     assert "my [bold]data</pre>" in printed(audit, 80)
+
+
+def test_what_leaves_the_house_names_data_and_models_without_their_paths(audit: Audit) -> None:
+    home = "/home/ann/secret"
+    settings = RunSettings.of(
+        fingerprint="0" * 16,
+        data={"source": f"{home}/reviews.csv"},
+        model={},
+        train={"vectors": f"{home}/glove.txt"},
+        audit={},
+        variant="adversary",
+        parent=f"{home}/first",
+    )
+    named = replace(audit, settings=settings, rates=rates())
+    for shown in (printed(named, 200), page(named), repr(named), str(card_file(named, "md"))):
+        assert "secret" not in shown
+        assert "reviews.csv" in shown
+    hub = settings.model_copy(update={"data": settings.data.model_copy(update={"source": "a/b"})})
+    assert "Audit of a/b:" in repr(replace(named, settings=hub))
 
 
 def test_text_of_the_data_stays_text(html: str) -> None:

@@ -138,7 +138,7 @@ def test_an_audit_shows_its_bottom_line_and_what_speaks_for_and_against(audit):
     judged = [f for f in audit.findings if f.level != "for comparison"]
     shown = repr(audit)
     assert len(shown) < 3000
-    assert {f.key for f in judged} == {"skill", "needed", "sufficient"}
+    assert {f.key for f in judged} == {"skill", "needed", "sufficient", "holding", "weights"}
     assert len(shown.splitlines()) == 3 + len(judged)
     for finding in judged:
         assert f"{finding.question} {overview_number(finding)}, n = {finding.n}" in shown

@@ -3,9 +3,11 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from made_audits import Elements, make_audit
 
+from heedmap.experiments.findings import ClassNumber, judged
 from heedmap.report.page import page
 from heedmap.report.verdict import verdicts
 
@@ -51,3 +53,17 @@ def test_thresholds_that_meet_leave_no_mixed_range(audit):
     met, *_ = verdicts(replace(audit, findings=[replace(first, edges=(0.5, 0.5)), *others]))
     assert [zone.level for zone in met.zones] == ["for", "against"]
     assert math.isclose(sum(zone.width for zone in met.zones), 100)
+
+
+def test_the_level_is_that_of_the_zone_unless_something_on_the_scale_lies_across(audit):
+    first, *others = audit.findings
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        low, value, high = np.sort(rng.uniform(-0.2, 1.4, 3)).tolist()
+        classes = {name: ClassNumber(rng.uniform(0, 1.2), n) for name, n in (("a", 9), ("b", 4))}
+        made = replace(first, value=value, low=low, high=high, by_class=classes)
+        shown, *_ = verdicts(replace(audit, findings=[judged(made, (0.4, 0.8), True), *others]))
+        zone = "against" if value < 0.4 else "mixed" if value < 0.8 else "for"
+        is_across = {"for": low < 0.4 or classes["a"].value < 0.4, "against": high >= 0.8}
+        assert shown.finding.level == ("mixed" if is_across.get(zone) else zone)
+        assert [words.split(":")[0] for _, words in shown.ticks] == ["a"], "b has too few texts"

@@ -1,13 +1,14 @@
 """A user's model that stops in the middle: one line with model, step and cause, and nothing left behind."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
 import torch
 from conftest import contents
 from tiny_transformers import tiny_model, tiny_tokenizer
-from transformers import BertForSequenceClassification, BertModel, PreTrainedTokenizerFast
+from transformers import BertForSequenceClassification, BertModel
 from wording import refused, stopped
 
 import heedmap as hm
@@ -186,15 +187,30 @@ def test_too_little_memory_of_a_device_keeps_what_is_done():
     assert not isinstance(caught.value, ModelError)
 
 
-def test_a_tokenizer_that_panics_at_a_text_is_said(folder, texts, tmp_path, monkeypatch):
-    encode = PreTrainedTokenizerFast._encode_plus
+def stopping_at(letter):
+    """What splits texts by an expression whose search ends at many of these letters in a row."""
+    pattern = {"Regex": f"(?:(?:{letter}|{letter}|{letter})*)*q|({letter}+)+$"}
+    return {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
 
-    def panicking(tokenizer, text, *arguments, **options):
-        if "plot , bad film" in str(text) or "great plot" in str(text):
-            raise type("PanicException", (BaseException,), {})("called `Result::unwrap()`")
-        return encode(tokenizer, text, *arguments, **options)
 
-    monkeypatch.setattr(PreTrainedTokenizerFast, "_encode_plus", panicking)
-    with refused(folder, "reading the texts", "PanicException", kind=ModelError):
+def let_panic(folder, letter):
+    path = folder / "tokenizer.json"
+    parts = json.loads(path.read_text()) | {"pre_tokenizer": stopping_at(letter)}
+    path.write_text(json.dumps(parts))
+
+
+def test_a_tokenizer_that_panics_is_said(folder, texts, tmp_path, capfd):
+    let_panic(folder, "a")
+    with refused(folder, "opening the model", "PanicException", "retry-limit", kind=ModelError):
+        hm.open_model(folder, texts, out=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+    assert "panicked" not in capfd.readouterr().err
+
+
+def test_a_tokenizer_that_panics_at_a_text_is_said(folder, texts, tmp_path):
+    let_panic(folder, "b")
+    with texts.open("a", newline="") as file:
+        csv.writer(file).writerow(("b" * 99, "class0"))
+    with refused(folder, "reading the texts", "PanicException", "retry-limit", kind=ModelError):
         hm.open_model(folder, texts, out=tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()

@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -42,6 +43,18 @@ def test_a_write_that_finds_no_room_leaves_the_old_file_whole(tmp_path):
     assert "what was there is unchanged" in done.stdout
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"), [(errno.ENOSPC, "make room or choose"), (errno.EACCES, "unchanged; choose")]
+)
+def test_only_who_has_no_room_is_told_to_make_some(tmp_path, monkeypatch, code, advice):
+    def refuse(*paths):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with refused(tmp_path / "a.txt", os.strerror(code), advice):
+        write_atomically(tmp_path / "a.txt", "x")
 
 
 def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path):

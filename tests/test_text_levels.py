@@ -33,7 +33,11 @@ def test_one_of_the_two_is_mixed_and_neither_is_against_where_other_words_decide
     assert level(gone=0.1, alone=0.7, best=0.3) == ["against"]
 
 
-def test_nothing_is_said_of_a_text_that_no_words_decide_or_that_was_not_asked():
+def test_nothing_can_be_told_of_a_text_that_no_words_decide():
     assert level(gone=0.1, alone=0.8, best=0.1) == ["cannot tell"]
-    assert level(gone=math.nan, alone=math.nan) == ["cannot tell"]
+
+
+def test_a_text_that_was_not_read_again_was_not_asked():
+    assert level(gone=math.nan, alone=math.nan) == ["not asked"]
+    assert level(gone=0.1, alone=0.8, best=math.nan) == ["not asked"], "nor was the best order"
     assert text_levels({"instances": pa.table({"row": [0]})}) is None

@@ -152,6 +152,8 @@ def test_one_seed_decides_nothing():
 
 
 def test_what_is_missing_is_said_in_a_line(heedmap, tmp_path):
+    named_otherwise = tmp_path / "t.csv"
+    named_otherwise.write_text("a,b\nfine,yes\nbad,no\n")
     for words, said in (
         (("x",), "expected --texts, --pairs or --sentences"),
         (
@@ -159,7 +161,8 @@ def test_what_is_missing_is_said_in_a_line(heedmap, tmp_path):
             "--pairs-dataset: expected with --pairs",
         ),
         (("x", "--texts", "reviews", "--to", "en"), "expected with --sentences alone"),
-        (("x", "--pairs", "reviews", "--out", tmp_path / "a"), "expected data of the task pair"),
+        (("x", "--pairs", "reviews", "--out", tmp_path / "a"), "with --pairs-dataset"),
+        (("x", "--texts", named_otherwise), "the columns are a, b; rename the columns in the file"),
     ):
         found = heedmap("reproduce", "vashishth", *words)
         assert found.code == 2

@@ -2,12 +2,14 @@
 import type { Column } from "./columns.ts";
 import { chip, element, visible } from "./elements.ts";
 import { reword } from "./nouns.ts";
+import type { Level } from "./payload.ts";
 
-const LEVELS: readonly (readonly [string, string])[] = [
+const LEVELS: readonly (readonly [Level, string])[] = [
   ["for", "Without the map's first words half of the lead is gone, and with the highlighted words alone half stays."],
   ["mixed", "One of the two holds."],
   ["against", "Neither holds, though some third of the words takes half of the lead."],
-  ["cannot tell", "No third of the words takes half of the lead, or the text was not read again without them."],
+  ["cannot tell", "No third of the words takes half of the lead."],
+  ["not asked", "The text was not read again without its words: it was not drawn, or has fewer than three."],
 ];
 
 /** What the marks of the texts' levels mean, in a line above the table. */
@@ -17,7 +19,8 @@ export function levelMarks(): HTMLElement {
     { class: "small" },
     reword("Level of a text: does the answer need the highlighted words, and do they suffice? "),
     chip("for"), " both; ", chip("mixed"), " one of the two; ", chip("against"), " neither; ",
-    chip("cannot tell"), reword(" no few words decide it."),
+    chip("cannot tell"), reword(" no few words decide it; "),
+    chip("not asked"), reword(" the text was not read again without its words."),
   );
 }
 

@@ -22,7 +22,9 @@ export function visible(text: string): string {
   );
 }
 
-export const SIGNS: Record<string, string> = { for: "+", mixed: "~", against: "−", "cannot tell": "?" };
+export const SIGNS: Record<string, string> = {
+  for: "+", mixed: "~", against: "−", "cannot tell": "?", "not asked": "·",
+};
 
 /** A level, or right and wrong, as everywhere on the page: told apart without colour, too. */
 export function chip(level: string, words = level): HTMLSpanElement {

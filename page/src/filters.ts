@@ -1,7 +1,7 @@
 // The controls above the table: each sets one part of the state.
 import { element, visible } from "./elements.ts";
 import { reword } from "./nouns.ts";
-import type { Index } from "./payload.ts";
+import { LEVELS, type Index } from "./payload.ts";
 import type { State } from "./state.ts";
 
 type Field = Exclude<keyof State, "text" | "pin" | "brush">;
@@ -34,9 +34,7 @@ export class Filters {
       ...(hasClasses ? [this.#select("predicted", "predicted", classChoices(index, index.predicted))] : []),
       ...(isLabelled ? [this.#select("label", "label", classChoices(index, labels))] : []),
       ...(isLabelled ? [this.#select("right", "answer", ["right", "wrong"].map(same))] : []),
-      ...(index.level === null
-        ? []
-        : [this.#select("level", "level", ["for", "mixed", "against", "cannot tell"].map(same))]),
+      ...(index.level === null ? [] : [this.#select("level", "level", LEVELS.map(same))]),
       this.#range("length", ["shortest", "longest"], { min: "0", step: "1" }),
       ...(hasClasses ? [this.#range("confidence", ["least", "most"], { min: "0", max: "1", step: "any" })] : []),
       ...(numbers.length === 0 ? [] : [this.#select("show", "also show", numbers.map((name): Choice => [name, reword(name)]), "nothing more")]),

@@ -1,6 +1,7 @@
 // The texts that the page holds, as heedmap/report/text_data.py packs them: an index and blocks of maps.
 
-export type Level = "for" | "mixed" | "against" | "cannot tell";
+export const LEVELS = ["for", "mixed", "against", "cannot tell", "not asked"] as const;
+export type Level = (typeof LEVELS)[number];
 
 export interface MapHead {
   name: string;

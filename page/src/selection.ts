@@ -1,9 +1,8 @@
 // Which texts a state shows, and in which order.
 import { rightness, type Column } from "./columns.ts";
-import type { Index } from "./payload.ts";
+import { LEVELS, type Index, type Level } from "./payload.ts";
 import type { State } from "./state.ts";
 
-const LEVELS = ["for", "mixed", "against", "cannot tell"];
 
 /** The names of the texts in addresses: their keys, and of equal keys the later ones with a number. */
 export function anchors(index: Index): string[] {
@@ -86,7 +85,7 @@ export function sorted(rows: readonly number[], all: readonly Column[], sort: st
 
 function compared(id: string, x: string | number, y: string | number): number {
   if (typeof x === "number" && typeof y === "number") return x - y;
-  if (id === "level") return LEVELS.indexOf(String(x)) - LEVELS.indexOf(String(y));
+  if (id === "level") return LEVELS.indexOf(x as Level) - LEVELS.indexOf(y as Level);
   return collator.compare(String(x), String(y));
 }
 

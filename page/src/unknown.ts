@@ -1,11 +1,10 @@
 // What of a reader's choice the page does not know, or no text can have: each a part of one line.
 import type { Column } from "./columns.ts";
 import { reword } from "./nouns.ts";
-import type { Index } from "./payload.ts";
+import { LEVELS, type Index } from "./payload.ts";
 import type { State } from "./state.ts";
 
 const ANSWERS = ["right", "wrong"];
-const LEVELS = ["for", "mixed", "against", "cannot tell"];
 const BOUNDS = ["shortest", "longest", "least", "most"] as const;
 
 /** Name what an address asks for and this page does not have. */

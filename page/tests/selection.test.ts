@@ -15,7 +15,7 @@ const index: Index = {
   label: [1, 0, null, 1],
   predicted: [1, 1, 0, 0],
   expected: [0.9, 0.4, null, 0.2],
-  level: ["for", "cannot tell", "against", "mixed"],
+  level: ["for", "cannot tell", "against", "not asked"],
   confidence: [0.9, 0.6, 0.75, 0.8],
   facts: [{ name: "tau", meaning: "A number.", values: [0.5, null, -0.25, 0] }],
   own: {},
@@ -69,6 +69,7 @@ describe("select", () => {
     expect(rows({ right: "right" })).toEqual([0]);
     expect(rows({ right: "wrong" })).toEqual([1, 3]);
     expect(rows({ level: "cannot tell" })).toEqual([1]);
+    expect(rows({ level: "not asked" })).toEqual([3]);
     expect(rows({ predicted: "unheard of" })).toEqual([]);
   });
   it("filters by length and confidence, both ends included, and ignores what is no number", () => {
@@ -85,7 +86,7 @@ describe("sorted", () => {
   });
   it("sorts names with numbers by the number, and levels by what they say", () => {
     expect(sorted([0, 1, 2, 3], all, "name")).toEqual([0, 1, 3, 2]);
-    expect(sorted([0, 1, 2, 3], all, "level")).toEqual([0, 3, 2, 1]);
+    expect(sorted([0, 1, 2, 3], all, "level")).toEqual([0, 2, 1, 3]);
   });
   it("keeps the order of the data for equal values and unknown columns", () => {
     expect(sorted([3, 0, 1], all, "nothing")).toEqual([3, 0, 1]);

@@ -37,7 +37,7 @@ it("names in one line what an address has and the page has not", () => {
 });
 
 it("says nothing of what it knows", () => {
-  const known = { text: "7", sort: "-tau", show: "tau", predicted: "yes", right: "wrong", level: "cannot tell" };
+  const known = { text: "7", sort: "-tau", show: "tau", predicted: "yes", right: "wrong", level: "not asked" };
   expect(told({ ...known, least: ".5", search: "anything" })).toEqual([]);
 });
 

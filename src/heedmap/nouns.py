@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 # Quoted names, code, options, and terms of the field are nobody's instances and items.
 _FIXED = r"“[^”]*”|`[^`]*`|--[\w-]+|\bspecial tokens?\b|(?:\b[Aa]n? )?\btoken (?:F1|types?)\b"
-_NOUN = r"(?:\b(?P<article>[Aa]n?) )?\b(?P<noun>[Tt]exts?|[Ww]ords?|[Tt]okens?)\b"
+_ARTICLE = r"(?:\b(?P<article>[Aa]n?) )?\b(?P<apart>(?:different|distinct) )?"
+_NOUN = _ARTICLE + r"(?P<noun>[Tt]exts?|[Ww]ords?|[Tt]okens?)\b"
 _VOWELS = "aeiou"
 
 
@@ -50,7 +51,9 @@ class Nouns(BaseModel):
             if noun.lower().startswith("text")
             else (self.item, self.items)
         )
-        said = plural if noun.endswith("s") else singular
+        if match["apart"] and noun.startswith("text") and self == ASKED_WORDS:
+            singular, plural = "sentence", "sentences"  # several tokens of one are one observation
+        said = (match["apart"] or "") + (plural if noun.endswith("s") else singular)
         if noun[0].isupper():
             said = f"{said[0].upper()}{said[1:]}"
         if article is None:

@@ -48,11 +48,11 @@ def show_audit(
     Raises:
         typer.Exit: with 1, if the answer is as bad as `fail_on`, a key of FAILING, or worse.
     """
-    from heedmap.runs.conclusions import read_findings
+    from heedmap.runs.findings_file import findings_of
 
     run = RunFolder(folder)
     if as_json:
-        print_json({"folder": str(folder), "report": str(run.report), **(read_findings(run) or {})})
+        print_json({"folder": str(folder), "report": str(run.report), **findings_of(audit)})
     else:
         if whole:
             audit.show()

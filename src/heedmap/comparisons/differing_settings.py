@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from heedmap.comparisons.seed_rows import Row
 from heedmap.comparisons.sources import NamedAudit
+from heedmap.files.identity import PLACES
 from heedmap.report.wording import source_text
 
 HASHES = {"fingerprint": "data texts (hash)", "model.weights": "model weights (hash)"}
@@ -39,7 +40,7 @@ def _described(run: NamedAudit) -> dict[str, str]:
         if name in UNSHOWN or value is None:
             continue
         text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        if name == "data.source":
+        if name in PLACES:
             text = source_text(text)
         shown = HASHES.get(name, name.replace(".", " ", 1).replace("_", " "))
         described[shown] = text[:SHORT] if name in HASHES else text

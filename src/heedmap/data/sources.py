@@ -124,7 +124,7 @@ def labelled_texts(tables: Tables, settings: DataSettings, spec: ColumnSpec) -> 
         needs_label = "train" in by_split and spec.label
         if needs_label and find_column(rows, settings.label, spec.label) is None:
             left_out[f"{name}: label missing"] += len(rows)
-            file = f" in {rows.source}" if rows.source else ""
+            file = f" in {Path(rows.source).name}" if rows.source else ""
             notes.append(f"{name}: no label column{file}; {len(rows)} texts are left out")
             continue
         table = labelled_rows(rows, name, settings, spec)

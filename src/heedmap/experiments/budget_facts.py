@@ -53,8 +53,10 @@ class BudgetFacts:
         """Say why the bottom line is not certain."""
         if not self.answers:
             return f"the {self.texts} texts that were read are too few for an answer"
-        listed = ", ".join(_quoted(answer) for answer in self.answers[:-1])
-        possible = " or ".join(filter(None, (listed, _quoted(self.answers[-1]))))
+        *earlier, final = [
+            "the right words" if answer == "words" else answer for answer in self.answers
+        ]
+        possible = " or ".join(filter(None, (", ".join(earlier), final)))
         return (
             f"the answer was not certain yet after {self.texts} texts; all {self.total} together may say "
             f"{possible}"
@@ -116,10 +118,6 @@ def budget_of(audit: AuditResult) -> BudgetFacts | None:
         all_seconds=facts["all_seconds"],
         unasked=facts["unasked"],
     )
-
-
-def _quoted(answer: str) -> str:
-    return f"“{'the right words' if answer == 'words' else answer}”"
 
 
 def _about(seconds: float | None) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from heedmap.experiments.levels import COLOURS, LEVEL_WORDS, SIGNS, UNJUDGED, Level
+from heedmap.experiments.levels import COLOURS, LEVEL_WORDS, SIGNS, UNJUDGED, Level, bands_between
 from heedmap.experiments.pooling import by_text
 from heedmap.experiments.rates import Rates
 from heedmap.experiments.rounding import number, told_apart
+from heedmap.experiments.rule import FEWEST
 from heedmap.nouns import Nouns
 from heedmap.settings.run import RunSettings
 from heedmap.terminal.html import html_table
@@ -216,6 +217,27 @@ def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
 
 def _as_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def judged(finding: Finding, edges: tuple[float, float], can_tell: bool) -> Finding:
+    """Return a finding with the level of the band that its number falls into.
+
+    It is mixed where the interval reaches the opposite band, or a class that counts is in the lowest one.
+    """
+    finding = replace(finding, edges=edges, level="cannot tell")
+    if not can_tell or not math.isfinite(finding.value):
+        return finding
+    level = next(level for edge, level, _ in bands_between(edges) if finding.value >= edge)
+    is_below = any(x < edges[0] for x in (finding.low, *counted_classes(finding).values()))
+    if (level == "for" and is_below) or (level == "against" and finding.high >= edges[1]):
+        level = "mixed"
+    return replace(finding, level=level)
+
+
+def counted_classes(finding: Finding) -> dict[str, float]:
+    """Return the numbers of the predicted classes that count in a finding's level."""
+    classes = finding.by_class if finding.edges is not None else {}
+    return {k: x.value for k, x in classes.items() if x.n >= FEWEST and math.isfinite(x.value)}
 
 
 def level_text(finding: Finding) -> str:

@@ -62,6 +62,13 @@ COLOURS: dict[Level, str] = {
 UNJUDGED = "for comparison"  # a number without a chance level
 
 
+def bands_between(edges: tuple[float, float]) -> list[tuple[float, Level, str]]:
+    """Return the bands of a scale with two thresholds: against below the first, for from the second on."""
+    against, for_ = edges
+    mixed: list[tuple[float, Level, str]] = [(against, "mixed", "mixed")] * (against < for_)
+    return [(for_, "for", "for"), *mixed, (-math.inf, "against", "against")]
+
+
 def grade(kind: str, value: float, low: float, high: float) -> tuple[str, Level]:
     """Return reading and level: the value's band, or both ends' bands where the interval crosses an edge."""
     unsure: Level = "cannot tell" if kind == "skill" else "for comparison"

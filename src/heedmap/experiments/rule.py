@@ -294,11 +294,12 @@ class MapNumbers:
     @cached_property
     def holding_interval(self) -> tuple[float, float]:
         """Return the 95 % interval of the share of `held` among `losing`."""
-        return _interval_of(self.held, self.losing)
+        return interval_of_holding(self.held, self.losing)
 
 
 @cache
-def _interval_of(held: int, losing: int) -> tuple[float, float]:
+def interval_of_holding(held: int, losing: int) -> tuple[float, float]:
+    """Return the 95 % interval of the share of texts with deciding words in which the map finds them."""
     return of_share((np.arange(losing) < held).astype(np.float64))
 
 
@@ -324,7 +325,7 @@ def answer_of(
     def share(*answers: ClassAnswer) -> float:
         return sum(x.n for x, verdict in judged if verdict in answers) / numbers.texts
 
-    if not said or numbers.texts < FEWEST_TEXTS or share("few") > MOST_FEW:
+    if not said or not are_enough([x.n for x in numbers.classes]):
         return "cannot tell"
     exceptions = share("default", "sufficient", "needed", "unclear")
     if "wrong" not in said and exceptions < SOME and _hold(judged, numbers, t):
@@ -337,6 +338,12 @@ def answer_of(
         return "no" if "unclear" not in said else "cannot tell"
     mixed = said & {"sufficient", "needed"} or ("right" in said and said != {"right"})
     return "in part" if mixed or between else "cannot tell"
+
+
+def are_enough(texts: Sequence[int]) -> bool:
+    """Return whether the texts of each predicted class are enough for an answer, by their numbers."""
+    few = sum(n for n in texts if n < FEWEST)
+    return sum(texts) >= FEWEST_TEXTS and few <= MOST_FEW * sum(texts)
 
 
 def _hold(

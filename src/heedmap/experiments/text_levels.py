@@ -6,28 +6,34 @@ its level says where to look.
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from heedmap.experiments.levels import Level
-from heedmap.experiments.rule import losing_and_holding, texts_of
+from heedmap.experiments.rule import best_gone, losing_and_holding, texts_of
+
+TextLevel = Level | Literal["not asked"]
 
 
-def text_levels(tables: Mapping[str, pa.Table]) -> list[Level] | None:
+def text_levels(tables: Mapping[str, pa.Table]) -> list[TextLevel] | None:
     """Return the level of each text; None if the texts were not read again without the map's words.
 
     "for": half of the lead is gone without the map's first words, and half stays with the highlighted ones
     alone. "mixed": one of the two. "against": neither, though some third of the words takes half of the lead.
-    "cannot tell": no words do, or the text was not asked.
+    "cannot tell": no words do. "not asked": the text was not read again without its words.
     """
     if not {"highlights", "alternatives"} <= tables.keys():
         return None
     texts = texts_of(tables)
     is_losing, is_gone, stays = losing_and_holding(texts)
-    both = is_gone.astype(int) + stays
+    is_asked = np.isfinite(best_gone(texts, "map"))
+    numbers = zip(
+        is_asked.tolist(), is_losing.tolist(), (is_gone.astype(int) + stays).tolist(), strict=True
+    )
     levels: tuple[Level, ...] = ("against", "mixed", "for")
     return [
-        levels[count] if losing else "cannot tell"
-        for losing, count in zip(is_losing.tolist(), np.asarray(both).tolist(), strict=True)
+        levels[count] if losing else "cannot tell" if asked else "not asked"
+        for asked, losing, count in numbers
     ]

@@ -1,5 +1,6 @@
 """Write and remove files atomically."""
 
+import errno
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from safetensors import SafetensorError
 from heedmap.errors import InputError
 from heedmap.files.locking import fcntl
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What a killed process leaves.
 _LEFT = re.compile(r"\.(.+)\.partial")
 
@@ -247,9 +249,11 @@ def _unwritable(path: Path, error: Exception) -> InputError:
         return InputError(
             f"{path.parent}: the folder cannot be made ({reason}); choose another place"
         )
+    reason = str(getattr(error, "strerror", None) or error)
+    # safetensors puts the system's reason into its own message
+    room = "make room or " * any(os.strerror(code) in reason for code in FULL)
     return InputError(
-        f"{path}: cannot be written ({getattr(error, 'strerror', None) or error}); what was there is "
-        "unchanged; make room or choose another place"
+        f"{path}: cannot be written ({reason}); what was there is unchanged; {room}choose another place"
     )
 
 

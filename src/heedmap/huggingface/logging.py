@@ -1,12 +1,10 @@
-"""Silence transformers' own messages, and take a panic of the tokenizers library for what it is."""
+"""Silence transformers' own messages."""
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from transformers.utils import logging as library_logging
-
-from heedmap.errors import InputError
 
 
 @contextmanager
@@ -21,16 +19,3 @@ def quiet() -> Iterator[None]:
         library_logging.set_verbosity(level)
         if bars:
             library_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def without_panic(name: str) -> Iterator[None]:
-    """Raise InputError where the library of a tokenizer panics in the block, with what is no `Exception`."""
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise InputError(
-            f"expected a tokenizer that reads every text in {name}; it stops ({error}); choose another model"
-        ) from error

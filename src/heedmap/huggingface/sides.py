@@ -14,7 +14,6 @@ from tokenizers import Encoding
 from transformers import PreTrainedTokenizerBase
 
 from heedmap.data.texts import Asked, CutWord, Pair, Text, TwoTexts
-from heedmap.huggingface.logging import without_panic
 from heedmap.importance.words import own_words, word_of_positions
 
 OUTSIDE = -1  # of the words and the sides: a position of a special token
@@ -80,15 +79,14 @@ def tokenized(
             [[*side.read] if pretokenized else "".join(side.read) for side in column]
             for column in zip(*(sides[i] for i in rows), strict=True)
         ]
-        with without_panic(tokenizer.name_or_path):
-            batch = tokenizer(
-                *columns,
-                is_split_into_words=pretokenized,
-                verbose=False,
-                return_attention_mask=False,
-                return_token_type_ids=False,
-                **options,
-            )
+        batch = tokenizer(
+            *columns,
+            is_split_into_words=pretokenized,
+            verbose=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            **options,
+        )
         encodings |= zip(rows, batch.encodings or (), strict=True)
     return [encodings[i] for i in range(len(texts))]
 

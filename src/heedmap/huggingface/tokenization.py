@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from heedmap.data.streams import MOST_GROWTH
 from heedmap.errors import InputError
 from heedmap.huggingface.checkpoints import Place, json_object
-from heedmap.huggingface.logging import quiet, without_panic
+from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.padding import counts_from_no_padding, of_text_model, vocabulary_size
 
 TRIAL = "A short text, of 2 or 3 words?\n" + " ".join(map(chr, range(33, 256))) + "a" * 99
@@ -24,7 +24,7 @@ def tokenizer_at(place: Place) -> PreTrainedTokenizerBase:
     """
     with suppress(OSError):  # of the Hub, of which transformers says more
         _check_normaliser(place)
-    with quiet(), without_panic(place.what):
+    with quiet():
         try:
             tokenizer = AutoTokenizer.from_pretrained(
                 place.source, local_files_only=place.local, trust_remote_code=False

@@ -172,7 +172,7 @@ def _block(finding: Finding, texts: int, nouns: Nouns) -> list[RenderableType]:
     lines: list[RenderableType] = [
         cell(finding.question, style="bold"),
         _indented(f"{level_text(finding)}{answer}", style=STYLES[finding.level]),
-        _indented(f"{number(finding.value)} {interval}, {count_text(finding)}{scale}"),
+        _indented(f"{number(finding.value)} {interval}, {count_text(finding, nouns)}{scale}"),
         _indented(f"{finding.measure}: {finding.meaning}"),
     ]
     if of_classes := classes_beside(finding, nouns):

@@ -66,7 +66,7 @@ def card_content(audit: AuditResult) -> CardContent:
                 level_text(finding),
                 finding.topic or finding.question,
                 overview_number(finding),
-                count_text(finding),
+                count_text(finding, audit.nouns),
             )
             for finding in audit.findings
             if finding.level != "for comparison"

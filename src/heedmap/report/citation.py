@@ -25,7 +25,8 @@ def citations(audit: AuditResult, line: BottomLine, tables_hash: str) -> dict[st
     rests_on = [
         *line.details,
         *(
-            f"{finding.question} {level_text(finding)}: {overview_number(finding)}, {count_text(finding)}"
+            f"{finding.question} {level_text(finding)}: {overview_number(finding)}, "
+            f"{count_text(finding, audit.nouns)}"
             for finding in audit.findings
             if finding.level != "for comparison"
         ),

@@ -7,6 +7,7 @@ from heedmap.experiments.bottom_line import BottomLine
 from heedmap.experiments.findings import AuditResult, Finding, answer_text, level_text
 from heedmap.experiments.levels import COLOURS
 from heedmap.experiments.rounding import number
+from heedmap.nouns import Nouns
 from heedmap.report.page import page
 from heedmap.report.wording import count_text, interval_text, source_text
 from heedmap.terminal.html import escaped, html_table
@@ -19,23 +20,24 @@ def card_html(audit: AuditResult, line: BottomLine) -> str:
     judged = [f for f in audit.findings if f.level != "for comparison"]
     compared = [f for f in audit.findings if f.level == "for comparison"]
     folded = (
-        f"<details><summary>{len(compared)} for comparison</summary>{_table(compared)}</details>"
+        f"<details><summary>{len(compared)} for comparison</summary>{_table(compared, audit.nouns)}</details>"
         if compared
         else ""
     )
     tables = escaped(", ".join(audit.tables))
     return (
-        f"{line._repr_html_()}{_table(judged)}{folded}<div>Of this audit: .page() is the whole report; "
-        f".figures; .columns; and by name, as in audit[&quot;instances&quot;], the tables {tables}.</div>"
+        f"{line._repr_html_()}{_table(judged, audit.nouns)}{folded}<div>Of this audit: .page() is the "
+        "whole report; .figures; .columns; and by name, as in audit[&quot;instances&quot;], the tables "
+        f"{tables}.</div>"
     )
 
 
-def _table(findings: list[Finding]) -> str:
+def _table(findings: list[Finding], nouns: Nouns) -> str:
     rows = [
         (
             level_text(f),
             f.question,
-            f"{number(f.value)} {interval_text(f)}, {count_text(f)}",
+            f"{number(f.value)} {interval_text(f)}, {count_text(f, nouns)}",
             answer_text(f),
         )
         for f in findings

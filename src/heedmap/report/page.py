@@ -41,9 +41,11 @@ from heedmap.report.wording import (
     model_text,
     outputs_text,
     pairs_text,
+    place_name,
     plural,
     query_name,
     repeats_text,
+    settings_text,
     source_text,
     tolerance,
     variant_text,
@@ -132,7 +134,7 @@ def _report(
             derived=derived(audit),
             path=(audit.settings.audit or AuditSettings()).gradient_path,
             tolerance=tolerance(audit),
-            settings=audit.settings.to_toml(),
+            settings=settings_text(audit.settings),
         )
     )
 
@@ -160,7 +162,9 @@ def _facts(audit: AuditResult) -> list[tuple[str, str]]:
             facts.append(("no maps of", maps))
         if weights := weights_kept(audit):
             facts.append(("adversary's weights", f"{weights}, tables/{FILE}"))
-        facts.append(("weights", f"{settings.model.source}, sha256 {settings.model.weights}"))
+        facts.append(
+            ("weights", f"{place_name(settings.model.source)}, sha256 {settings.model.weights}")
+        )
     elif isinstance(settings.model, ModelSettings):
         sizes = f"embedding {settings.model.embedding_size}, hidden {settings.model.hidden_size}"
         facts.append(("size", sizes))

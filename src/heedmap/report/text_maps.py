@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 import altair as alt
 
 from heedmap.report.charts import PALETTE, Figure, Key, chart_of, specification
 
-LINE = 32  # pixels of a map: its label and the text below
-FEWEST = 56  # characters across: as many fit a figure of the page
+LINE = 32  # pixels of a label and a line of the text below
+ACROSS = 56  # characters; longer labels and texts go on in the next line
 GAP = 0.5  # lines between two texts
 
 
@@ -28,27 +29,29 @@ class TextMap:
 
 def text_maps(maps: Sequence[TextMap], key: str, title: str) -> Figure:
     """Draw texts under one another; full colour is the largest weight of a map."""
-    # A fixed-width font: a token is as wide as its characters and one space.
-    lengths = [sum(len(token) + 1 for token in line.tokens) for line in maps]
-    labelled = [f"{line.label}: {line.ending}" for line in maps]
-    width = max([FEWEST, *lengths, *map(len, labelled)])
     series = [*dict.fromkeys(line.series for line in maps)]
     boxes, labels, top = [], [], 0.0
     for place, line in enumerate(maps):
         if place and line.tokens != maps[place - 1].tokens:
             top += GAP
-        labels.append({"x": 0.0, "y": top + 0.3, "text": labelled[place]})
+        for words in wrap(f"{line.label}: {line.ending}", ACROSS):
+            labels.append({"x": 0.0, "y": top + 0.3, "text": words})
+            top += 0.5
         largest, at = max(line.weights, default=0.0), 0.0
         for token, weight in zip(line.tokens, line.weights, strict=True):
-            after = at + len(token) + 1
+            # A fixed-width font: a token is as wide as its characters and one space.
+            letters = token if len(token) < ACROSS else f"{token[: ACROSS - 2]}…"
+            if at + len(letters) >= ACROSS:
+                at, top = 0.0, top + 0.5
+            after = at + len(letters) + 1
             strength = weight / largest if largest > 0 else 0.0
-            box = {"x": at, "x2": after - 0.2, "y": top + 0.5, "y2": top + 1.0}
+            box = {"x": at, "x2": after - 0.2, "y": top, "y2": top + 0.5}
             numbers = {"weight": weight, "strength": strength}
             boxes.append({**box, "series": line.series, "token": token, **numbers})
-            labels.append({"x": at + 0.3, "y": top + 0.75, "text": token})
+            labels.append({"x": at + 0.3, "y": top + 0.25, "text": letters})
             at = after
-        top += 1
-    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
+        top += 0.5
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, ACROSS], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[top, 0], nice=False))
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(series))]
     shades = chart_of(boxes).mark_rect().encode(
@@ -58,7 +61,10 @@ def text_maps(maps: Sequence[TextMap], key: str, title: str) -> Figure:
         tooltip=["token:N", "weight:Q"],
     )  # fmt: skip
     words = chart_of(labels).mark_text(
-        align="left", baseline="middle", font="monospace", fontSize=11
+        align="left",
+        baseline="middle",
+        font="monospace",
+        fontSize=alt.ExprRef(f"min(11, width / {0.61 * ACROSS:g})"),
     )
     drawing = alt.layer(shades, words.encode(x=x, y=y, text="text:N"))
     caption = (

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedmap.experiments.findings import BOUNDS, AuditResult, Finding, answer_text
-from heedmap.experiments.levels import BANDS, SIGNS, Level
+from heedmap.experiments.findings import BOUNDS, AuditResult, Finding, answer_text, counted_classes
+from heedmap.experiments.levels import BANDS, SIGNS, Level, bands_between
 from heedmap.experiments.results import signed_percent
 from heedmap.experiments.rounding import number
 from heedmap.report.wording import (
@@ -41,7 +41,7 @@ class Zone:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding with the texts and positions that the page draws."""
+    """A finding with the texts and positions that the page draws; `ticks` are those of classes."""
 
     finding: Finding
     sign: str
@@ -58,6 +58,7 @@ class Verdict:
     width: float
     goes_on: str
     zones: list[Zone]
+    ticks: list[tuple[float, str]]
     scale: str | None
     caveat: str | None
     left_out: str
@@ -89,7 +90,8 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         value, ends, low = f.value, (f.low, f.high), BOUNDS.get(f.kind, (0.0, 1.0))[0]
         high = min(_tenth_above(value, *ends), max(_tenth_above(value), LONGEST_SCALE))
         low_end, high_end = f"{low:g}".replace("-", "−"), f"{high:g}"
-        bands = [(_on_scale(audit, f.kind, edge), level, words) for edge, level, words in _bands(f)]
+        of_kind = BANDS.get(f.kind, UNBANDED) if f.edges is None else bands_between(f.edges)
+        bands = [(_on_scale(audit, f.kind, edge), level, words) for edge, level, words in of_kind]
 
     def percent(x: float) -> float:
         return round(100 * min(max((x - low) / (high - low), 0.0), 1.0), 2)
@@ -118,7 +120,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         overview=overview_number(f),
         value=number(f.value),
         interval=interval_text(f),
-        n=count_text(f),
+        n=count_text(f, audit.nouns),
         answer=answer_text(f),
         low_end=low_end,
         high_end=high_end,
@@ -127,6 +129,7 @@ def _verdict(audit: AuditResult, f: Finding, texts: int) -> Verdict:
         width=round(end - start, 2),
         goes_on=_goes_on(ends, low, high),
         zones=zones,
+        ticks=[(percent(x), f"{name}: {number(x)}") for name, x in counted_classes(f).items()],
         scale=scale_text(f, audit.nouns),
         caveat=caveat(f, texts, audit.nouns),
         left_out=counts(f.left_out),
@@ -147,17 +150,6 @@ def _goes_on(ends: tuple[float, float], low: float, high: float) -> str:
     """Name the sides on which an interval goes on beyond its scale, as classes of the page's style."""
     sides = {"before": ends[0] < low, "beyond": ends[1] > high}
     return " ".join(name for name, is_so in sides.items() if is_so)
-
-
-def _bands(f: Finding) -> list[tuple[float, Level, str]]:
-    """Return the bands of a finding's scale: (lower edge, level, words), from the top down."""
-    if f.edges is None:
-        return BANDS.get(f.kind, UNBANDED)
-    against, for_ = f.edges
-    bands: list[tuple[float, Level, str]] = [(for_, "for", "for")]
-    if against < for_:
-        bands.append((against, "mixed", "mixed"))
-    return [*bands, (-math.inf, "against", "against")]
 
 
 def _span(edge: float, upper_edge: float, format_edge: Callable[[float], str]) -> str:

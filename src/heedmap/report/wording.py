@@ -1,16 +1,19 @@
 """Wording shared by the card and the page: numbers in words, and the facts of a run."""
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import tomli_w
 from numpy.typing import NDArray
 
 from heedmap.data.catalog import CATALOG
 from heedmap.data.corpus import apart
 from heedmap.data.embedded import EMBEDDED
+from heedmap.data.file_kinds import is_file_name
 from heedmap.data.in_memory import PREFIX
 from heedmap.experiments.budget_facts import budget_of
 from heedmap.experiments.findings import AuditResult, Finding
@@ -52,10 +55,10 @@ def interval_text(finding: Finding) -> str:
     return "no interval"
 
 
-def count_text(finding: Finding) -> str:
+def count_text(finding: Finding, nouns: Nouns = TEXTS) -> str:
     """Return n, and the number of different texts, which the interval counts, if any text repeats."""
-    different = f" ({finding.distinct:,} different)" if finding.distinct < finding.n else ""
-    return f"n = {finding.n:,}{different}"
+    different = nouns.reword(f" ({plural(finding.distinct, 'different text')})")
+    return f"n = {finding.n:,}{different * (finding.distinct < finding.n)}"
 
 
 def scale_text(finding: Finding, nouns: Nouns = TEXTS) -> str | None:
@@ -68,8 +71,8 @@ def scale_text(finding: Finding, nouns: Nouns = TEXTS) -> str | None:
     else:
         # Chance and the best order are computed on a sample of the texts only.
         reached = (
-            f"On the {relative.n:,} texts with all three numbers, this map reaches {number(relative.value)}, "
-            f"chance {chance}, and these weights at best {ceiling}."
+            f"On the {plural(relative.n, 'text')} with all three numbers, this map reaches "
+            f"{number(relative.value)}, chance {chance}, and these weights at best {ceiling}."
         )
     if abs(relative.ceiling - relative.chance) < LEAST_ROOM:
         reached += (
@@ -131,7 +134,30 @@ def source_text(source: str) -> str:
     """Return where the data come from; texts in memory are named by the hash of their content."""
     if source.startswith(PREFIX):
         return f"texts from memory ({source.removeprefix(PREFIX)})"
-    return source
+    return place_name(source)
+
+
+def place_name(place: str) -> str:
+    """Return the name of a file or a folder without the path to it; a name on the Hub stays whole.
+
+    >>> place_name("/home/ann/films.csv"), place_name("data/films.csv"), place_name("stanfordnlp/imdb")
+    ('films.csv', 'films.csv', 'stanfordnlp/imdb')
+    """
+    *above, name = re.split(r"[/\\]", place.rstrip("/\\"))
+    is_on_hub = len(above) == 1 and above[0] not in ("", ".", "..") and not is_file_name(place)
+    return place if is_on_hub or not name else name
+
+
+def settings_text(settings: RunSettings) -> str:
+    """Return the text of settings.toml, with the names of files and folders in place of their paths."""
+    values = settings.model_dump(exclude_none=True, mode="json")
+    for part in (values, values["data"], values["model"], values.get("train", {})):
+        part |= {
+            key: place_name(part[key])
+            for key in ("source", "base", "vectors", "parent")
+            if key in part
+        }
+    return tomli_w.dumps(values)
 
 
 def columns_text(audit: AuditResult) -> str | None:
@@ -177,7 +203,7 @@ def model_text(audit: AuditResult) -> str:
 
 def variant_text(settings: RunSettings) -> str:
     """Say in words what a model is that `heedmap retrain` trained, and for which run; empty of others."""
-    of_run = "" if settings.parent is None else f" for the run {settings.parent}"
+    of_run = "" if settings.parent is None else f" for the run {place_name(settings.parent)}"
     if settings.variant is None:
         return _plain_variant(settings, of_run) if of_run else ""
     if settings.guide is not None or "guided-by" in settings.variant:
@@ -301,7 +327,7 @@ def audited_text(audit: AuditResult) -> str:
     """Say how many of the test texts were audited."""
     audited = audit.tables["instances"].num_rows
     total = audit.about.get("test_texts", audited)
-    texts = f"all {audited:,} test texts"
+    texts = f"all {plural(audited, 'test text')}"
     if audited != total:
         texts = f"{audited:,} of {total:,} test texts, a seeded sample"
     budget = budget_of(audit)

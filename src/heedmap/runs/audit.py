@@ -1,6 +1,7 @@
 """The audit: every question asked of a run's attention, in tables, findings and a report."""
 
 import math
+import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -281,9 +282,15 @@ def open_audit(folder: str | Path) -> Audit:
 
 
 def rewrite(folder: Path, texts: bool = True) -> Audit:
-    """Write findings and report again from a run folder's tables; without `texts`, a second report has none."""
+    """Write findings and report again from a run folder's tables; without `texts`, a second report has none.
+
+    A folder that is read-only stays as it is, with a note.
+    """
     run_folder = RunFolder(folder)
     run_folder.settings()
+    if texts and not os.access(folder, os.W_OK):
+        remark(f"{folder}: read-only, so that its findings and its report stay as they are")
+        return open_audit(folder)
     with writing(folder):
         result = open_audit(folder)
         conclude(result, run_folder)

@@ -3,16 +3,18 @@
 Texts of fewer than three words are left out: none of their words can be highlighted beside others.
 """
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedmap.experiments import intervals
+from heedmap.experiments import intervals, rule
 from heedmap.experiments.columns import Columns, shared
 from heedmap.experiments.context import AuditContext
 from heedmap.experiments.cost import CostProbe
-from heedmap.experiments.findings import ClassNumber, Finding
-from heedmap.experiments.levels import Level
+from heedmap.experiments.findings import ClassNumber, Finding, judged
 from heedmap.experiments.methods.followed_answers import followed_answers
 from heedmap.experiments.methods.rankings import ranked_heats
 from heedmap.experiments.methods.rereading import (
@@ -29,7 +31,6 @@ from heedmap.experiments.methods.rereading import (
 from heedmap.experiments.registry import Experiment, Intervention, Row
 from heedmap.experiments.results import Results, TextNumbers, signed_percent
 from heedmap.experiments.rounding import signed
-from heedmap.experiments.rule import FEWEST, FLAT, Thresholds, kept_alone, share_of_lead, texts_of
 from heedmap.experiments.scales import answer_names
 from heedmap.experiments.text_tables import SampledColumn, text_table
 
@@ -147,8 +148,12 @@ def outcome_column(outcomes_by_row: Outcomes, quantity: str) -> SampledColumn:
 
 
 def _findings(results: Results) -> list[Finding]:
-    """Return whether answers need the highlighted words and whether these suffice, in shares of the lead."""
-    texts = texts_of(results.tables)
+    """Return whether answers need the highlighted words and whether these suffice, in shares of the lead.
+
+    With what else the bottom line rests on: in how many texts the map finds the deciding words, and whether the
+    weights matter.
+    """
+    texts = rule.texts_of(results.tables, results.scale.size)
     lead = np.where(
         np.isfinite(texts["gone_map"]), texts["probability"] - texts["guessing"], np.nan
     )
@@ -156,29 +161,27 @@ def _findings(results: Results) -> list[Finding]:
         texts.get("gone_best"),
         texts.get("predicted", results.predicted.astype(np.float64)),
     )
-    t = Thresholds() if results.rates is None else results.rates.thresholds
-    return [
-        _share(
-            results,
-            lead,
-            predicted,
+    t = rule.Thresholds() if results.rates is None else results.rates.thresholds
+    can_tell = rule.are_enough(
+        np.unique(predicted[np.isfinite(lead)], return_counts=True)[1].tolist()
+    )
+    share = partial(_share, results, lead, predicted, can_tell)
+    findings = [
+        share(
             "needed",
             of_map=texts["gone_map"],
             random=texts["gone_random"],
             ceiling=None if best is None else np.fmax(best, texts["gone_map"]),
-            edges=(t.carried, t.mean_gone),
+            edges=(t.gone, t.mean_gone),
             topic="the highlighted words are needed",
             question="Does the answer need the words that the map highlights?",
             measure=f"share of the lead over {results.scale.guess} that the answers lose without the map's "
             f"first words, up to a third of them; more than 100% where {results.scale.below}",
         ),
-        _share(
-            results,
-            lead,
-            predicted,
+        share(
             "sufficient",
-            of_map=kept_alone(texts, "map"),
-            random=kept_alone(texts, "random"),
+            of_map=rule.kept_alone(texts, "map"),
+            random=rule.kept_alone(texts, "random"),
             ceiling=None,
             edges=(t.alone, t.mean_alone),
             topic="the highlighted words suffice",
@@ -187,12 +190,42 @@ def _findings(results: Results) -> list[Finding]:
             f"words alone; below 0% where {results.scale.below}",
         ),
     ]
+    if best is not None:
+        is_losing, is_gone, stays = rule.losing_and_holding(texts)
+        holding = results.finding(
+            "holding",
+            "share",
+            np.where(is_losing, is_gone & stays, np.nan),
+            {"not asked": ~np.isfinite(lead), "no few words decide": ~is_losing},
+            topic="the map finds the deciding words",
+            question="In how many texts does the map find the words that decide?",
+            measure="share of the texts with deciding words in which half of the lead is gone without the "
+            "map's first words, and half stays with the highlighted words alone",
+            meaning="deciding words are some third of the words, without which half of the lead is gone",
+        )
+        low, high = rule.interval_of_holding(int((is_losing & is_gone & stays).sum()), holding.n)
+        holding = replace(holding, low=low, high=high, no_interval="")
+        findings.append(judged(holding, (rule.MOST_TEXTS, t.holding), can_tell))
+    if "mean_tvd" in texts:
+        weights = results.finding(
+            "weights",
+            results.scale.kind,
+            texts["mean_tvd"],
+            {},
+            topic="the weights matter",
+            question="Do the weights matter, and not only which words they are on?",
+            measure=f"mean {results.scale.change} under shuffles of the weights",
+            meaning=results.scale.meaning,
+        )
+        findings.append(judged(weights, (0.0, t.weights), can_tell))
+    return findings
 
 
 def _share(
     results: Results,
     lead: NDArray[np.float64],
     predicted: NDArray[np.float64],
+    can_tell: bool,
     key: str,
     *,
     of_map: NDArray[np.float64],
@@ -205,7 +238,7 @@ def _share(
 ) -> Finding:
     """Return a finding of a ratio of means: of what is lost or kept, and of the lead (NaN if not asked)."""
     is_asked = np.isfinite(lead)
-    value = share_of_lead(of_map, lead)
+    value = rule.share_of_lead(of_map, lead)
     positive_lead = np.maximum(lead, 0.0)
     results.numbers[key] = TextNumbers(
         np.where(is_asked, of_map, np.nan), "ratio", intervals.UNBOUNDED, positive_lead
@@ -217,51 +250,36 @@ def _share(
         results.settings.seed,
         tail=results.tail,
     )
-    by_class, leads = {}, {}
+    by_class = {}
     for number, name in enumerate(answer_names(results.classes)):
         is_class = is_asked & (predicted == number)
         if is_class.any():
             of_class = np.where(is_class, lead, np.nan)
-            best = np.nan if ceiling is None else share_of_lead(ceiling, of_class)
-            leads[name] = float(lead[is_class].mean())
+            best = np.nan if ceiling is None else rule.share_of_lead(ceiling, of_class)
+            is_known = float(lead[is_class].mean()) >= rule.FLAT
             by_class[name] = ClassNumber(
-                share_of_lead(of_map, of_class),
+                rule.share_of_lead(of_map, of_class) if is_known else np.nan,
                 int(is_class.sum()),
-                share_of_lead(random, of_class),
+                rule.share_of_lead(random, of_class),
                 best,
                 int(is_class.sum()),
             )
-    smallest_share = min(
-        (
-            class_number.value
-            for name, class_number in by_class.items()
-            if class_number.n >= FEWEST and leads[name] >= FLAT
-        ),
-        default=np.nan,
-    )
     # A ratio of hardly anything says nothing, and its interval ends nowhere.
-    is_flat = is_asked.any() and float(positive_lead[is_asked].mean()) < FLAT
+    is_flat = is_asked.any() and float(positive_lead[is_asked].mean()) < rule.FLAT
     if is_flat:
         low = high = np.nan
-    level: Level = "mixed"
-    if is_flat or not np.isfinite(smallest_share):
-        level = "cannot tell"
-    elif smallest_share >= edges[1] and not low < edges[0]:
-        level = "for"
-    elif value < edges[0] and not high >= edges[1]:
-        level = "against"
     distinct = len(np.unique(results.clusters[is_asked]))
     short = results.column("instances", "n_tokens") < PART
     left_out = {
         f"fewer than {PART} words": int((short & ~is_asked).sum()),
         "not sampled": int((~short & ~is_asked).sum()),
     }
-    chance = share_of_lead(random, lead)
-    largest = np.nan if ceiling is None else share_of_lead(ceiling, lead)
+    chance = rule.share_of_lead(random, lead)
+    largest = np.nan if ceiling is None else rule.share_of_lead(ceiling, lead)
     best_note = f", the best by leave-one-out {signed(largest)}" if np.isfinite(largest) else ""
     if results.scale.unit is not None and is_asked.any():
         best_note += f"; the lead is {results.scale.amount(float(positive_lead[is_asked].mean()))} on average"
-    return Finding(
+    finding = Finding(
         key=key,
         kind="share",
         question=question,
@@ -275,17 +293,17 @@ def _share(
         reading="hardly any lead to lose"
         if is_flat
         else f"{signed_percent(value)} of the lead, random words {signed_percent(chance)}",
-        level=level,
+        level="cannot tell",
         meaning=f"random words {signed(chance)}{best_note}",
         distinct=distinct,
         by_class=by_class,
-        edges=edges,
-        no_interval=NO_LEAD.format(results.scale.guess, FLAT)
+        no_interval=NO_LEAD.format(results.scale.guess, rule.FLAT)
         if is_flat
         else ""
         if np.isfinite(low)
         else intervals.why_none(distinct, "ratio"),
     )
+    return judged(finding, edges, can_tell and not is_flat)
 
 
 def _cost(probe: CostProbe) -> float:

@@ -93,7 +93,10 @@ def reproduce(
         raise InputError("expected data of at least one task: " + ", ".join(TASKS.values()))
     for task, corpus in given.items():
         if isinstance(corpus, Corpus) and (corpus.sentences or corpus.pairs != (task == "pair")):
-            raise InputError(f"{corpus.settings.source}: expected data of the task {TASKS[task]}")
+            raise InputError(
+                f"{corpus.settings.source}: expected data of the task {TASKS[task]}; name the paper's data "
+                "set, such as snli, with --pairs-dataset, or load pairs in Python with query="
+            )
     settings = VashishthSettings.of(
         **{task: corpus.fingerprint() for task, corpus in given.items()}, **options
     )
