@@ -17,7 +17,7 @@ from heedmap.files.identity import identity, settings_hash
 from heedmap.nouns import ASKED_WORDS, BAGS, INSTANCES, PICTURES, TEXTS, Nouns, shared_nouns
 from heedmap.report.card import facts
 from heedmap.report.card_content import card_content
-from heedmap.report.charts import Figure, chart_of, reworded, row_names, specification
+from heedmap.report.charts import Figure, plot, reworded, row_names, specification
 from heedmap.report.explanation import Explanation
 from heedmap.report.figures import figures
 from heedmap.report.page import page
@@ -183,7 +183,7 @@ def test_figures_say_the_other_nouns_in_titles_and_names_and_keep_their_numbers(
 
 def test_a_chart_keeps_the_users_words_and_finds_its_renamed_series():
     data = [{"series": "random words", "token": "words", "y": 1}, {"series": "class words", "y": 2}]
-    chart = chart_of(data).encode(
+    chart = plot(data).encode(
         x=alt.X(
             "series:N", sort=["random words", "class words"], axis=row_names(["random words"], 6)
         ),

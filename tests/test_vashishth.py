@@ -162,7 +162,7 @@ def test_what_is_missing_is_said_in_a_line(heedmap, tmp_path):
         ),
         (("x", "--texts", "reviews", "--to", "en"), "expected with --sentences alone"),
         (("x", "--pairs", "reviews", "--out", tmp_path / "a"), "with --pairs-dataset"),
-        (("x", "--texts", named_otherwise), "the columns are a, b; rename the columns in the file"),
+        (("x", "--texts", named_otherwise), "change the file instead"),
     ):
         found = heedmap("reproduce", "vashishth", *words)
         assert found.code == 2

@@ -9,7 +9,7 @@ from heedmap.comparisons.questions import SEVERAL, ComparedQuestion
 from heedmap.comparisons.seed_rows import Row
 from heedmap.experiments.levels import COLOURS, SIGNS
 from heedmap.experiments.rounding import number
-from heedmap.report.charts import QUIET, Figure, Key, chart_of, specification
+from heedmap.report.charts import QUIET, Figure, Key, plot, specification
 
 HEIGHT = 28  # of a question, in pixels
 WIDTH = 54  # of a row
@@ -33,7 +33,7 @@ def answers_figure(compared: Sequence[Row], questions: Sequence[ComparedQuestion
     ]
     topics = list(dict.fromkeys(value["question"] for value in values))
     letters = [row.letter for row in compared]
-    base = chart_of(values).encode(
+    base = plot(values).encode(
         x=alt.X("row:N", title=None, sort=letters, axis=alt.Axis(orient="top", labelAngle=0)),
         y=alt.Y(
             "question:N",

@@ -4,7 +4,7 @@ import altair as alt
 import torch
 
 from heedmap.models.normalisers import normalise
-from heedmap.report.charts import PALETTE, Figure, Key, chart_of, specification
+from heedmap.report.charts import PALETTE, Figure, Key, plot, specification
 
 COMPUTED = "computed, no data"
 ACTIVATIONS = ("softmax", "entmax15", "sparsemax")
@@ -32,7 +32,7 @@ def activation_figures() -> list[Figure]:
         titles.append({"x": left, "y": REACH + 0.5, "text": name})
     colours = [PALETTE[i] for i in range(len(ACTIVATIONS))]
     scale = alt.Scale(domain=[*ACTIVATIONS], range=colours)
-    lines = chart_of(curve).mark_line().encode(
+    lines = plot(curve).mark_line().encode(
         x=alt.X("t:Q", title="score t beside one of 0"),
         y=alt.Y("weight:Q", title="weight of t"),
         color=alt.Color("series:N", scale=scale, legend=None),
@@ -41,13 +41,13 @@ def activation_figures() -> list[Figure]:
     width = len(ACTIVATIONS) * (2 * REACH + GAP)
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-REACH, REACH + 1], nice=False))
-    boxes = chart_of(maps).mark_rect().encode(
+    boxes = plot(maps).mark_rect().encode(
         x=x, x2="x2:Q", y=y, y2="y2:Q",
         color=alt.Color("series:N", scale=scale, legend=None),
         fillOpacity=alt.FillOpacity("weight:Q", scale=None),
         tooltip=["series:N", "s:Q", "t:Q", "weight:Q"],
     )  # fmt: skip
-    text = chart_of(titles).mark_text(align="left", fontSize=11)
+    text = plot(titles).mark_text(align="left", fontSize=11)
     drawn_maps = alt.layer(boxes, text.encode(x=x, y=y, text="text:N"))
     keys = [Key(name, colour) for name, colour in zip(ACTIVATIONS, colours, strict=True)]
     return [

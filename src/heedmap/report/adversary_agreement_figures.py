@@ -11,7 +11,7 @@ from heedmap.experiments.intervals import of_mean
 from heedmap.experiments.methods.importance_measures import MEASURE_NAMES
 from heedmap.experiments.questions.adversary_agreement import ASKED, Agreement, agreements
 from heedmap.experiments.repeats import text_numbers
-from heedmap.report.charts import PALETTE, QUIET, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, plot, specification
 from heedmap.report.grouping import texts
 
 DIRECTIONS = {"adversary": "KL(adversary || base)", "base": "KL(base || adversary)"}
@@ -45,13 +45,13 @@ def _figure(audit: AuditResult, models: list[Agreement], measure: str) -> Figure
     ]
     x = alt.X("strength:Q", title="λ", scale=alt.Scale(type="log"))
     y_scale = alt.Scale(domain=[-1, 1])
-    base = chart_of(points).encode(
+    base = plot(points).encode(
         x=x, color=colour(list(DIRECTIONS.values())), tooltip=["series:N", "strength:Q", "tau:Q"]
     )
     y = alt.Y("tau:Q", title="mean τ of the map with its own importance", scale=y_scale)
     chart = alt.layer(
-        chart_of([{"at": 0.0}]).mark_rule(color=QUIET, opacity=0.5).encode(y="at:Q"),
-        chart_of(levels)
+        plot([{"at": 0.0}]).mark_rule(color=QUIET, opacity=0.5).encode(y="at:Q"),
+        plot(levels)
         .mark_rule()
         .encode(
             y=alt.Y("at:Q"),

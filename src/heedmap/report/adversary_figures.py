@@ -8,7 +8,7 @@ from heedmap.experiments.questions.adversary import is_exact, is_searched
 from heedmap.experiments.scales import scale_of
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
-from heedmap.report.charts import PALETTE, QUIET, Figure, Key, chart_of, specification
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, plot, specification
 from heedmap.report.densities import quartiles
 from heedmap.report.grouping import Division, division, of_words
 from heedmap.report.histograms import Axis, by_class
@@ -131,7 +131,7 @@ def curve(audit: AuditResult) -> list[Figure]:
             strict=True,
         )
     ]
-    base = chart_of(data).encode(
+    base = plot(data).encode(
         x=alt.X(
             "epsilon:Q",
             title=f"the prediction may move by ({scale_of(audit.tables['instances'], audit.classes).short})",
@@ -159,7 +159,7 @@ def curve(audit: AuditResult) -> list[Figure]:
             )
         )
         keys.append(Key("mean, at most", PALETTE[1], "dashed"))
-    top = chart_of([{"at": LN2, "what": "ln 2: nothing in common"}])
+    top = plot([{"at": LN2, "what": "ln 2: nothing in common"}])
     layers.append(top.mark_rule(strokeDash=[3, 3], color=QUIET).encode(y="at:Q", tooltip="what:N"))
     return [
         Figure(

@@ -9,16 +9,7 @@ from numpy.typing import NDArray
 
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.rounding import number
-from heedmap.report.charts import (
-    PALETTE,
-    QUIET,
-    Figure,
-    Key,
-    chart_of,
-    colour,
-    specification,
-    vertical,
-)
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, plot, specification, vertical
 from heedmap.report.densities import density
 from heedmap.report.grouping import division, texts
 from heedmap.report.histograms import HEIGHT, TAU, by_class
@@ -193,7 +184,7 @@ def _curves(
         of_text = np.flatnonzero(np.isfinite(curve.values))
         data[0] |= {"rows": of_text.tolist(), "xs": curve.values[of_text].tolist()}
         layers.append(
-            chart_of(data)
+            plot(data)
             .mark_line(strokeDash=dash, strokeWidth=2)
             .encode(
                 x=x,
@@ -241,7 +232,7 @@ def rationale(audit: AuditResult) -> list[Figure]:
     ]
     lowest = min([0.5, *(row["low"] for row in data if isinstance(row["low"], float))])
     scale = alt.Scale(domain=[math.floor(lowest * 10 - 0.5) / 10, 1], zero=False, nice=False)
-    base = chart_of(data).encode(
+    base = plot(data).encode(
         y=alt.Y("measure:N", title=None, sort=None, axis=alt.Axis(labelLimit=130)),
         x=alt.X(
             "value:Q",

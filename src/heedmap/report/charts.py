@@ -158,7 +158,7 @@ def _channel(name: str, value: Any) -> Any:
     return value
 
 
-def chart_of(values: list[dict[str, Any]]) -> alt.Chart:
+def plot(values: list[dict[str, Any]]) -> alt.Chart:
     """Return a chart of rounded rows, which keep the page small; `specification` adds them."""
     rounded = [{k: _rounded(v) for k, v in row.items()} for row in values]
     content = json.dumps(rounded, sort_keys=True, default=str)
@@ -252,6 +252,6 @@ def _label_ticks_exactly(part: Any) -> None:
 
 def vertical(value: float, title: str) -> alt.Chart:
     """Draw a thin vertical dashed line at a value."""
-    guide = chart_of([{"at": value, "what": title}])
+    guide = plot([{"at": value, "what": title}])
     rule: alt.Chart = guide.mark_rule(strokeDash=[3, 3], color=QUIET)
     return rule.encode(x="at:Q", tooltip="what:N")

@@ -8,7 +8,7 @@ import numpy as np
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods.class_sides import SIDES
 from heedmap.experiments.questions.class_erasure import MOST
-from heedmap.report.charts import PALETTE, Figure, Key, chart_of, specification
+from heedmap.report.charts import PALETTE, Figure, Key, plot, specification
 from heedmap.report.grouping import texts, unpredicted
 from heedmap.report.wording import LISTED, column
 
@@ -66,7 +66,7 @@ def by_class(audit: AuditResult) -> list[Figure]:
                 ]  # fmt: skip
     if not data:
         return []
-    base = chart_of(data).encode(
+    base = plot(data).encode(
         y=alt.Y("class:N", sort=names, title=None, axis=alt.Axis(labelLimit=160)),
         yOffset=alt.YOffset("side:N", sort=list(TITLES.values())),
         color=alt.Color(

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.questions.dynamics import QUANTITIES
-from heedmap.report.charts import PALETTE, QUIET, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, plot, specification
 
 LONGEST = 30  # tokens that are drawn
 TEXTS = 2
@@ -55,7 +55,7 @@ def agreement(audit: AuditResult) -> list[Figure]:
         for step, value in means_by_step.items()
     ]
     names = [*SERIES, "accuracy"]
-    base = chart_of(values).encode(
+    base = plot(values).encode(
         x=alt.X("step:Q", title="steps of the training"),
         y=alt.Y(
             "value:Q",
@@ -118,7 +118,7 @@ def one_text(recorded: pa.Table, row: int, classes: Sequence[str]) -> Figure:
         bind=alt.binding_range(min=0, max=len(steps) - 1, step=1, name="record "),
     )
     points = (
-        chart_of(values)
+        plot(values)
         .mark_point(filled=True, size=70, opacity=0.75)
         .encode(
             x=alt.X(
@@ -142,7 +142,7 @@ def one_text(recorded: pa.Table, row: int, classes: Sequence[str]) -> Figure:
         for index, record in enumerate(steps)
     ]
     when = (
-        chart_of(said)
+        plot(said)
         .mark_text(align="left", dx=4, fontWeight="bold")
         .encode(x="value:Q", y=alt.Y("token:N", sort=labels), text="said:N")
     )

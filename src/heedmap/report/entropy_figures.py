@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 
 from heedmap.experiments.findings import AuditResult
-from heedmap.report.charts import QUIET, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import QUIET, Figure, Key, colour, plot, specification
 from heedmap.report.grouping import division, texts
 from heedmap.report.wording import column
 from heedmap.settings.audit import AuditSettings
@@ -56,14 +56,14 @@ def entropy(audit: AuditResult) -> list[Figure]:
         scale=alt.Scale(domain=[0, 1.04 * max(math.log(longest), float(nats[defined].max()))]),
     )
     points = (
-        chart_of(data)
+        plot(data)
         .mark_circle(size=22, opacity=1, fillOpacity=0.5)
         .encode(
             x=x, y=y, color=colour(divided.labels), tooltip=["series:N", "length:Q", "entropy:Q"]
         )
     )
     line = (
-        chart_of([{"length": n, "entropy": math.log(n)} for n in sorted({shortest, longest})])
+        plot([{"length": n, "entropy": math.log(n)} for n in sorted({shortest, longest})])
         .mark_line(strokeDash=[6, 4], strokeWidth=1.5, color=QUIET)
         .encode(x=x, y=y)
     )

@@ -11,7 +11,7 @@ from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.methods.flip_sets import RANKINGS as FLIPPED
 from heedmap.experiments.methods.rankings import RANKINGS
 from heedmap.experiments.questions.plausibility import MEASURES
-from heedmap.report.charts import PALETTE, Figure, Key, chart_of, in_lines, row_names, specification
+from heedmap.report.charts import PALETTE, Figure, Key, in_lines, plot, row_names, specification
 from heedmap.report.wording import column
 
 AT_RANDOM = "at random"
@@ -53,7 +53,7 @@ def rankings(audit: AuditResult) -> list[Figure]:
         return []
     names = list(dict.fromkeys(str(cell["measure"]) for cell in cells))
     order = [*RANKINGS.values(), AT_RANDOM, BEST]
-    base = chart_of(cells).encode(
+    base = plot(cells).encode(
         x=alt.X(
             "measure:N",
             sort=names,

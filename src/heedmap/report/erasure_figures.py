@@ -13,9 +13,9 @@ from heedmap.report.charts import (
     PALETTE,
     Figure,
     Key,
-    chart_of,
     colour,
     in_lines,
+    plot,
     row_names,
     specification,
 )
@@ -66,12 +66,12 @@ def differences(audit: AuditResult) -> list[Figure]:
     x = alt.X("weight:Q", title=["weight of the most attended word", "− of the other"])
     y = alt.Y("effect:Q", title="JSD when erased − the other's (nats)")
     points = (
-        chart_of(data)
+        plot(data)
         .mark_circle(size=22, opacity=1, fillOpacity=0.4, color=PALETTE[0])
         .encode(x=x, y=y)
     )
     line = (
-        chart_of(_medians(weights[defined], effects[defined]))
+        plot(_medians(weights[defined], effects[defined]))
         .mark_line(point=True, color=PALETTE[1])
         .encode(x=x, y=y)
     )
@@ -130,7 +130,7 @@ def decision_flips(audit: AuditResult) -> list[Figure]:
         cells.append({"score": SCORES[score], "texts": TEST, "share": 0, "value": _p(table.p)})
     if not total:
         return []
-    base = chart_of(cells).encode(
+    base = plot(cells).encode(
         x=alt.X(
             "texts:N",
             sort=[*CELLS, TEST],
@@ -220,7 +220,7 @@ def curves(audit: AuditResult) -> list[Figure]:
     dashed = names.index(SMALLEST) if SMALLEST in names else len(names)
     dashes = [[5, 3] if i == dashed else [1, 0] for i in range(len(names))]
     chart = (
-        chart_of(data)
+        plot(data)
         .mark_line(interpolate="step-after")
         .encode(
             x=alt.X("erased:Q", title="share of the words erased", axis=alt.Axis(format="%")),

@@ -15,8 +15,8 @@ from heedmap.report.charts import (
     Drawing,
     Figure,
     Key,
-    chart_of,
     colour,
+    plot,
     specification,
     vertical,
 )
@@ -213,8 +213,8 @@ def _chart(
     )
     offset = alt.YOffset("series:N", scale=alt.Scale(domain=series))
     hint = ["dataset:N", "series:N", "mean:Q", "low:Q", "high:Q", "seeds:Q"]
-    base = chart_of(data).encode(y=y, yOffset=offset, tooltip=hint)
-    spread = chart_of([row for row in data if row["seeds"] != 1])
+    base = plot(data).encode(y=y, yOffset=offset, tooltip=hint)
+    spread = plot([row for row in data if row["seeds"] != 1])
     layers: list[alt.Chart] = [
         base.mark_bar(fillOpacity=0.8).encode(x=x, color=colour(series)),
         spread.mark_rule(strokeWidth=1.5).encode(
@@ -223,7 +223,7 @@ def _chart(
         vertical(0, none),
     ]
     if marks:
-        hollow = chart_of(marks).mark_point(
+        hollow = plot(marks).mark_point(
             shape="diamond", filled=False, size=46, strokeWidth=1.5, opacity=1
         )
         layers.append(

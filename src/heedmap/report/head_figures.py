@@ -10,7 +10,7 @@ from heedmap.experiments.findings import AuditResult
 from heedmap.experiments.questions.head_mixture import FITTED
 from heedmap.experiments.rounding import number
 from heedmap.report import head_maps
-from heedmap.report.charts import PALETTE, QUIET, Figure, Key, chart_of, specification
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, plot, specification
 from heedmap.report.head_maps import MORE, Panel
 from heedmap.report.layer_figures import sampled
 from heedmap.report.wording import column
@@ -183,9 +183,9 @@ def _freedom(audit: AuditResult) -> list[Figure]:
     )
     y = alt.Y("free:Q", title="free dimensions")
     ends = sorted({shortest, min(max(full, shortest), longest), longest})
-    expected = chart_of([{"positions": e, "free": max(0, e - full)} for e in ends])
+    expected = plot([{"positions": e, "free": max(0, e - full)} for e in ends])
     dots = (
-        chart_of(data)
+        plot(data)
         .mark_circle(color=PALETTE[0], opacity=1, fillOpacity=0.65)
         .encode(
             x=x,

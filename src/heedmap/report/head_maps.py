@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.experiments.rounding import number
-from heedmap.report.charts import PALETTE, QUIET, Drawing, chart_of, specification
+from heedmap.report.charts import PALETTE, QUIET, Drawing, plot, specification
 
 MORE, LESS, MARK = PALETTE[0], PALETTE[1], PALETTE[4]
 GAP = 0.9  # columns between the last head and the mean over heads
@@ -88,7 +88,7 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
     # The first layer is at the top, as is usual in the literature.
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[down * height, 0], nice=False))
     boxes = (
-        chart_of(cells)
+        plot(cells)
         .mark_rect(stroke=QUIET, strokeWidth=0.4, strokeOpacity=0.5)
         .encode(
             x=x,
@@ -102,16 +102,16 @@ def chart(panels: list[Panel], top: float, across: int, name: str) -> dict[str, 
     )
     chart_layers: list[alt.Chart] = [boxes]
     if marks:
-        outline = chart_of(marks).mark_rect(
+        outline = plot(marks).mark_rect(
             fillOpacity=0, stroke=MARK, strokeWidth=2.5, strokeOpacity=1
         )
         chart_layers.append(outline.encode(x=x, x2="x2:Q", y=y, y2="y2:Q"))
-    named = chart_of(titles).mark_text(align="left", baseline="middle", fontSize=12)
+    named = plot(titles).mark_text(align="left", baseline="middle", fontSize=12)
     chart_layers.append(named.encode(x=x, y=y, text="map:N"))
     for labels in (
-        chart_of(ticks).mark_text(baseline="middle", fontSize=10),
-        chart_of(sides).mark_text(align="right", baseline="middle", fontSize=10),
-        chart_of(ups).mark_text(angle=270, baseline="middle", fontSize=10),
+        plot(ticks).mark_text(baseline="middle", fontSize=10),
+        plot(sides).mark_text(align="right", baseline="middle", fontSize=10),
+        plot(ups).mark_text(angle=270, baseline="middle", fontSize=10),
     ):
         chart_layers.append(labels.encode(x=x, y=y, text="text:N"))
     whole: Drawing = alt.layer(*chart_layers)

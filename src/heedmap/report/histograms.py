@@ -8,7 +8,7 @@ import numpy as np
 from altair.utils.schemapi import UndefinedType
 from numpy.typing import NDArray
 
-from heedmap.report.charts import Key, chart_of, colour, specification, vertical
+from heedmap.report.charts import Key, colour, plot, specification, vertical
 from heedmap.report.densities import FEWEST, histogram
 from heedmap.report.grouping import Division
 from heedmap.report.small_multiples import Group, row_height, row_layers, row_reading
@@ -105,7 +105,7 @@ def _filled(groups: list[Group], division: Division, axis: Axis) -> list[alt.Cha
     ]
     means = [{"series": group.label, "mean": float(group.values.mean())} for group in groups]
     bars = (
-        chart_of(data)
+        plot(data)
         .mark_bar(fillOpacity=0.6, binSpacing=0)
         .encode(
             x=_x(axis, "binned"),
@@ -116,7 +116,7 @@ def _filled(groups: list[Group], division: Division, axis: Axis) -> list[alt.Cha
         )
     )
     lines = (
-        chart_of(means)
+        plot(means)
         .mark_rule(strokeWidth=2)
         .encode(
             x="mean:Q",

@@ -12,7 +12,7 @@ from heedmap.experiments.intervals import of_mean
 from heedmap.experiments.repeats import text_numbers
 from heedmap.experiments.rounding import number
 from heedmap.report import head_maps
-from heedmap.report.charts import PALETTE, QUIET, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, plot, specification
 from heedmap.report.head_maps import LESS, MARK, MORE, Panel
 from heedmap.report.wording import column
 from heedmap.settings.audit import AuditSettings
@@ -155,7 +155,7 @@ def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
             grid=False,
         ),
     )
-    base = chart_of(data).encode(
+    base = plot(data).encode(
         x=x,
         color=colour([VIEWS[view] for view in views]),
         tooltip=["series:N", "layer:Q", "mean:Q", "low:Q", "high:Q", "n:Q"],
@@ -170,7 +170,7 @@ def _by_layer(audit: AuditResult, scan: _Scan, reference: str) -> list[Figure]:
     yardstick = column(audit.tables, "agreement", "tau_gradient_leave_one_out")[sampled]
     if np.isfinite(yardstick).any():
         level = float(np.nanmean(yardstick))
-        line = chart_of([{"at": level, "what": "gradient and leave-one-out"}])
+        line = plot([{"at": level, "what": "gradient and leave-one-out"}])
         layered.insert(
             0,
             line.mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=QUIET).encode(

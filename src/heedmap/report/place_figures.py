@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from heedmap.data.text_names import text_name
 from heedmap.experiments.findings import AuditResult
-from heedmap.report.charts import PALETTE, QUIET, Figure, Key, chart_of, specification
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, plot, specification
 from heedmap.report.examples import choose_examples
 from heedmap.report.wording import derived, shortened
 
@@ -134,15 +134,15 @@ def _figure(
     opacity = alt.Scale(domain=[0, 1], range=[0, OVER]) if pictures else None
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
-    shades = chart_of(cells).mark_rect(stroke=QUIET, strokeWidth=0.2).encode(
+    shades = plot(cells).mark_rect(stroke=QUIET, strokeWidth=0.2).encode(
         x=x, x2="x2:Q", y=y, y2="y2:Q",
         color=alt.Color("map:N", scale=alt.Scale(domain=list(names), range=colours), legend=None),
         fillOpacity=alt.FillOpacity("strength:Q", scale=opacity),
         tooltip=["map:N", "weight:Q"],
     )  # fmt: skip
-    words = chart_of(labels).mark_text(align="left", baseline="middle", fontSize=11)
+    words = plot(labels).mark_text(align="left", baseline="middle", fontSize=11)
     below = [
-        chart_of(pictures).mark_image(aspect=False)
+        plot(pictures).mark_image(aspect=False)
         .encode(x=x, x2="x2:Q", y=y, y2="y2:Q", url="url:N")
     ] if pictures else []  # fmt: skip
     drawing = alt.layer(*below, shades, words.encode(x=x, y=y, text="text:N"))

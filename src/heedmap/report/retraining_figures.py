@@ -14,16 +14,7 @@ from heedmap.experiments.questions.guidance import GUIDES
 from heedmap.experiments.questions.trained_adversary import adversaries as trained
 from heedmap.experiments.seeds import Seeds
 from heedmap.measures import LN2, jensen_shannon
-from heedmap.report.charts import (
-    PALETTE,
-    QUIET,
-    Figure,
-    Key,
-    chart_of,
-    colour,
-    specification,
-    vertical,
-)
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, plot, specification, vertical
 from heedmap.report.grouping import division, of_words, texts
 from heedmap.report.violin_figures import violin_figure
 from heedmap.report.wording import column, epsilon
@@ -109,10 +100,10 @@ def _accuracies(
     x = alt.X("accuracy:Q", title=axis, scale=alt.Scale(zero=False), axis=alt.Axis(format="%"))
     chart = alt.layer(
         vertical(majority, "the commonest class").encode(x=alt.X("at:Q", title=axis)),
-        chart_of(data)
+        plot(data)
         .mark_circle(size=50, opacity=1, fillOpacity=0.55, color=PALETTE[0])
         .encode(x=x, y=y, tooltip=["of:N", alt.Tooltip("accuracy:Q", format=".1%")]),
-        chart_of(means)
+        plot(means)
         .mark_tick(thickness=3, height=18)
         .encode(
             x=alt.X("mean:Q", title=axis),
@@ -170,7 +161,7 @@ def stability_scatter(audit: AuditResult) -> list[Figure]:
     if not data:
         return []
     chart = (
-        chart_of(data)
+        plot(data)
         .mark_circle(size=18, opacity=1, fillOpacity=0.35, color=PALETTE[0])
         .encode(
             x=alt.X("change:Q", title="mean change of the prediction (TVD)"),
@@ -217,14 +208,14 @@ def adversaries(audit: AuditResult) -> list[Figure]:
     )
     x = alt.X("tvd:Q", title="mean change of the prediction (TVD)", scale=alt.Scale(zero=True))
     y = alt.Y("jsd:Q", title="mean JSD of the maps", scale=alt.Scale(domain=[0, 0.72]))
-    base = chart_of(curve).encode(
+    base = plot(curve).encode(
         x=x, y=y, color=colour(names), tooltip=["series:N", "strength:Q", "tvd:Q", "jsd:Q"]
     )
     colours = alt.Scale(domain=kinds, range=list(PALETTE[2 : 2 + len(kinds)]))
     chart = alt.layer(
         base.mark_line().encode(order="strength:Q"),
         base.mark_circle(size=45, opacity=1),
-        chart_of(marks)
+        plot(marks)
         .mark_point(size=70, shape="diamond", filled=True, opacity=0.85)
         .encode(
             x=x,
@@ -312,12 +303,12 @@ def deception(audit: AuditResult) -> list[Figure]:
         vertical(float(plain["uniform"].mean()), "uniform weights").encode(
             x=alt.X("at:Q", title=hidden)
         ),
-        chart_of([{"at": without, "what": "without the words"}])
+        plot([{"at": without, "what": "without the words"}])
         .mark_rule(strokeDash=[1, 3], color=QUIET)
         .encode(
             y=alt.Y("at:Q", title="accuracy"), tooltip=["what:N", alt.Tooltip("at:Q", format=".1%")]
         ),
-        chart_of(data)
+        plot(data)
         .mark_circle(size=60, opacity=1, fillOpacity=0.7)
         .encode(
             x=alt.X(
@@ -364,7 +355,7 @@ def ease(audit: AuditResult) -> list[Figure]:
             ["encoder", "normaliser", "jsd", "seed_jsd"]
         ].itertuples(index=False)
     ]
-    base = chart_of(data).encode(
+    base = plot(data).encode(
         y=alt.Y("encoder:N", title=None, sort=list(dict.fromkeys(models["encoder"]))),
         yOffset=alt.YOffset("series:N", sort=normalisers),
     )

@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from heedmap.report.charts import QUIET, chart_of, colour
+from heedmap.report.charts import QUIET, colour, plot
 from heedmap.report.densities import FEWEST, histogram
 
 FULL = 0.86  # the part of a row that the tallest bar or stack takes
@@ -65,7 +65,7 @@ def row_layers(
     y = alt.Y("low:Q", scale=scale, axis=axis)
     series = alt.Tooltip("series:N", title="texts")
     shades = _colour(groups, labels)
-    base_lines = chart_of([{"y": place} for place in range(len(groups))])
+    base_lines = plot([{"y": place} for place in range(len(groups))])
     layers: list[alt.Chart] = [
         base_lines.mark_rule(color=QUIET, opacity=0.35).encode(
             y=alt.Y("y:Q", scale=scale, axis=axis)
@@ -73,7 +73,7 @@ def row_layers(
     ]
     if bars:
         layers.append(
-            chart_of(bars)
+            plot(bars)
             .mark_rect(fillOpacity=0.75)
             .encode(
                 x=_at(x, "start"),
@@ -91,7 +91,7 @@ def row_layers(
         )
     if dots:
         layers.append(
-            chart_of(dots)
+            plot(dots)
             .mark_point(filled=True, size=26, opacity=1, fillOpacity=0.8)
             .encode(
                 x=_at(x, "value"),
@@ -101,7 +101,7 @@ def row_layers(
             )
         )
     layers.append(
-        chart_of(means)
+        plot(means)
         .mark_rule(strokeWidth=2)
         .encode(x=_at(x, "mean"), y=y, y2="high:Q", color=shades, tooltip=[series, "mean:Q", "n:Q"])
     )

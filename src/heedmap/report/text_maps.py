@@ -6,7 +6,7 @@ from textwrap import wrap
 
 import altair as alt
 
-from heedmap.report.charts import PALETTE, Figure, Key, chart_of, specification
+from heedmap.report.charts import PALETTE, Figure, Key, plot, specification
 
 LINE = 32  # pixels of a label and a line of the text below
 ACROSS = 56  # characters; longer labels and texts go on in the next line
@@ -54,13 +54,13 @@ def text_maps(maps: Sequence[TextMap], key: str, title: str) -> Figure:
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, ACROSS], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[top, 0], nice=False))
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(series))]
-    shades = chart_of(boxes).mark_rect().encode(
+    shades = plot(boxes).mark_rect().encode(
         x=x, x2="x2:Q", y=y, y2="y2:Q",
         color=alt.Color("series:N", scale=alt.Scale(domain=series, range=colours), legend=None),
         fillOpacity=alt.FillOpacity("strength:Q", scale=None),
         tooltip=["token:N", "weight:Q"],
     )  # fmt: skip
-    words = chart_of(labels).mark_text(
+    words = plot(labels).mark_text(
         align="left",
         baseline="middle",
         font="monospace",

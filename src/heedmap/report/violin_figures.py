@@ -11,15 +11,7 @@ from heedmap.experiments.questions.adversary import is_exact, is_searched
 from heedmap.experiments.scales import scale_of
 from heedmap.measures import LN2
 from heedmap.report.agreement_figures import PAPER
-from heedmap.report.charts import (
-    QUIET,
-    Drawing,
-    Figure,
-    chart_of,
-    colour,
-    specification,
-    vertical,
-)
+from heedmap.report.charts import QUIET, Drawing, Figure, colour, plot, specification, vertical
 from heedmap.report.densities import BIN_NAMES, FEWEST, Violin, violins
 from heedmap.report.grouping import Division, division, of_words
 from heedmap.report.wording import column, derived, tolerance
@@ -198,10 +190,10 @@ def _violin_chart(
     y = alt.Y("low:Q", scale=alt.Scale(domain=[0, 4], nice=False), axis=y_axis)
     hint = [alt.Tooltip("series:N", title="predicted"), alt.Tooltip("bin:N"), "n:Q"]
     layers = [
-        chart_of([{"y": float(i)} for i in range(5)])
+        plot([{"y": float(i)} for i in range(5)])
         .mark_rule(color=QUIET, opacity=0.35)
         .encode(y=alt.Y("y:Q", scale=alt.Scale(domain=[0, 4], nice=False), axis=y_axis)),
-        chart_of(shapes)
+        plot(shapes)
         .mark_area(fillOpacity=0.75)
         .encode(
             x=axis,
@@ -211,16 +203,16 @@ def _violin_chart(
             color=colour(classes),
             tooltip=hint,
         ),
-        chart_of(lines)
+        plot(lines)
         .mark_rule(strokeWidth=3)
         .encode(x=axis, y="low:Q", y2="high:Q", color=colour(classes), tooltip=[*hint, "x:Q"]),
-        chart_of(points)
+        plot(points)
         .mark_point(filled=True, size=28, opacity=1, fillOpacity=0.8)
         .encode(x=axis, y="y:Q", color=colour(classes), tooltip=[*hint, "x:Q"]),
-        chart_of(ticks)
+        plot(ticks)
         .mark_rule(color="white", strokeWidth=1.5)
         .encode(x=axis, y="low:Q", y2="high:Q", tooltip=[*hint, "what:N", "x:Q"]),
-        chart_of(labels)
+        plot(labels)
         .mark_text(align="right", fontSize=10)
         .encode(x=alt.value("width"), y="y:Q", text="text:N"),
     ]

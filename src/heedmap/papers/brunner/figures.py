@@ -8,7 +8,7 @@ import altair as alt
 from heedmap.papers.brunner.lookup import CANDIDATES
 from heedmap.papers.brunner.numbers import Lookup, Number, Numbers
 from heedmap.report import head_maps
-from heedmap.report.charts import PALETTE, QUIET, TEXT, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import PALETTE, QUIET, TEXT, Figure, Key, colour, plot, specification
 from heedmap.report.head_maps import MORE, Panel
 
 Lines = Mapping[tuple[str, str], Mapping[int, Number]]
@@ -114,9 +114,9 @@ def _chart(lines: Lines, series: list[str], measure: str) -> dict[str, Any]:
         scale=alt.Scale(domain=["trained", "random"], range=[[1, 0], [6, 4]]),
         legend=None,
     )
-    shown = chart_of([row for row in data if row["series"] in series])
+    shown = plot([row for row in data if row["series"] in series])
     base = shown.encode(x=x, color=colour(series), tooltip=hint)
-    guides = chart_of([row for row in data if row["series"] not in series])
+    guides = plot([row for row in data if row["series"] not in series])
     layered: list[alt.Chart] = [
         guides.mark_line(strokeDash=[2, 3], strokeWidth=1.5, color=QUIET).encode(
             x=x, y=y, detail="weights:N", tooltip=hint

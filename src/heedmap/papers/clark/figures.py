@@ -10,7 +10,7 @@ from heedmap.papers.clark.published import RELATIONS
 from heedmap.papers.clark.relations import ALL
 from heedmap.papers.kit.parts import Row
 from heedmap.report import head_maps
-from heedmap.report.charts import PALETTE, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import PALETTE, Figure, Key, colour, plot, specification
 from heedmap.report.grid_figures import bars
 from heedmap.report.head_maps import Panel
 
@@ -95,7 +95,7 @@ def _map(heads: Sequence[Row], n: str) -> Figure:
         for row in heads
     ]
     chart = (
-        chart_of(points)
+        plot(points)
         .mark_point(filled=True, size=90, opacity=0.85)
         .encode(
             x=alt.X("x:Q", title="nats per row", scale=alt.Scale(zero=False)),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from heedmap.measures import LN2
 from heedmap.papers.jain_wallace.locations import title_of
 from heedmap.papers.jain_wallace.numbers import DatasetNumbers
-from heedmap.report.charts import Figure, chart_of, colour, specification, vertical
+from heedmap.report.charts import Figure, colour, plot, specification, vertical
 from heedmap.report.grouping import Division, texts
 from heedmap.report.violin_figures import violin_figure
 
@@ -79,7 +79,7 @@ def _scatter(
         for i in sample
     ]
     points = (
-        chart_of(data)
+        plot(data)
         .mark_circle(size=22, opacity=1, fillOpacity=0.5)
         .encode(
             x=alt.X("jsd:Q", title=APART, scale=alt.Scale(domain=[0, 0.72], nice=False)),

@@ -13,7 +13,6 @@ from heedmap.terminal import options as opt
 from heedmap.terminal.output import say
 
 if TYPE_CHECKING:
-    from heedmap.data.corpus import Corpus
     from heedmap.data.parallel import Parallel
     from heedmap.papers.kit.registry import Paper
 
@@ -97,19 +96,6 @@ def how_to_run(values: Values, default_folder: str) -> Values:
     """Take out where a reproduction goes, by default a folder of runs/, and how it is run."""
     running_options = taken(values, "out", "overwrite", "workers")
     return {"out": DefaultPlace(Path("runs") / default_folder), **running_options}
-
-
-def loaded(data: str, **options: Any) -> "Corpus":
-    """Load the data of a command that has no options of columns; an error advises none."""
-    from heedmap.data.load import load
-
-    try:
-        return load(data, **options)
-    except InputError as error:
-        cause, _, remedy = str(error).rpartition("; ")
-        if "-column" not in remedy:
-            raise
-        raise InputError(f"{cause}; rename the columns in the file") from error
 
 
 def read_pairs(data: str, pair_options: Values) -> tuple["Parallel", Values]:

@@ -6,7 +6,7 @@ import altair as alt
 
 from heedmap.papers.lu.measures import FIFTHS
 from heedmap.papers.lu.numbers import CHOICES, Lu
-from heedmap.report.charts import PALETTE, TEXT, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import PALETTE, TEXT, Figure, Key, colour, plot, specification
 from heedmap.report.grid_figures import bars
 from heedmap.report.wording import plural
 
@@ -67,7 +67,7 @@ def _entropy_figure(lu: Lu, fusion: str) -> Figure:
                     for seed, change in changes.items()
                 ]
     layered = alt.layer(*(
-        chart_of([point for point in points if point["masks"] == masks])
+        plot([point for point in points if point["masks"] == masks])
         .mark_point(size=45, filled=masks == "learned", shape=shape)
         .encode(
             x=alt.X("entropy:Q", title="entropy of a (nats)"),

@@ -8,7 +8,6 @@ from heedmap.papers.kit.command import (
     Option,
     Values,
     how_to_run,
-    loaded,
     running,
     show,
     taken,
@@ -93,10 +92,11 @@ def command(task: str | None, values: Values) -> None:
         values["models"] = tuple(opt.names(values["models"]))
     if "epochs" not in values and task in EPOCHS:
         values["epochs"] = EPOCHS[task]
+    from heedmap.data.load import load
     from heedmap.papers.pruthi.paper import PAPER, reproduce
 
     with working("pruthi"):
-        corpus = loaded(data, **taken(values, "train_texts", "test_texts"))
+        corpus = load(data, **taken(values, "train_texts", "test_texts"))
         running_options = how_to_run(values, f"pruthi-{task or corpus.name}")
         reproduction = reproduce(
             corpus, name=task, task=task or "", forbidden=words, **running_options, **values

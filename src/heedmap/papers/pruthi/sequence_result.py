@@ -16,16 +16,7 @@ from heedmap.papers.kit.reproduction import CellReproduction
 from heedmap.papers.kit.result import Claim, Result, Table, bracketed, changed_settings, signed
 from heedmap.papers.pruthi.published import REPLICATION, SEQUENCES, SEQUENCES_REPLICATED, SOURCE
 from heedmap.papers.pruthi.settings import SequenceSettings
-from heedmap.report.charts import (
-    PALETTE,
-    QUIET,
-    Figure,
-    Key,
-    chart_of,
-    colour,
-    specification,
-    vertical,
-)
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, plot, specification, vertical
 
 Kind = tuple[str, float]
 COLUMNS = {
@@ -253,7 +244,7 @@ def _figure(sequences: SequenceResult) -> Figure:
         for kind in sequences.kinds()
         for mass, skill in zip(sequences.values(kind, "mass"), sequences.skill(kind), strict=True)
     ]
-    points = chart_of(values).mark_point(filled=True, size=70)
+    points = plot(values).mark_point(filled=True, size=70)
     skill = "BLEU / 100, by sacrebleu" if sequences.is_text else "accuracy"
     chart = points.encode(
         x=alt.X("mass:Q", title="weight on what tells the target", scale=alt.Scale(domain=[0, 1])),

@@ -25,7 +25,7 @@ from heedmap.papers.serrano_smith.numbers import (
     quartiles,
 )
 from heedmap.papers.serrano_smith.settings import MODELS, RECIPES, SerranoSmithSettings
-from heedmap.report.charts import PALETTE, Figure, Key, chart_of, specification
+from heedmap.report.charts import PALETTE, Figure, Key, plot, specification
 from heedmap.report.grid_figures import bars
 
 SETTINGS = {
@@ -313,7 +313,7 @@ def _boxes(serrano_smith: SerranoSmith) -> list[Figure]:
         return []
     names = [WORDS[ranking] for ranking in (*RANKINGS, "exact")]
     scale = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
-    base = chart_of(data).encode(
+    base = plot(data).encode(
         y=alt.Y("model:N", sort=serrano_smith.models, title=None),
         yOffset=alt.YOffset("series:N", sort=names),
         color=alt.Color("series:N", scale=scale, legend=None),
@@ -354,7 +354,7 @@ def _scatter(serrano_smith: SerranoSmith) -> list[Figure]:
     if not data:
         return []
     scale = alt.Scale(domain=serrano_smith.models, range=list(PALETTE[: len(serrano_smith.models)]))
-    base = chart_of(data).encode(
+    base = plot(data).encode(
         x=alt.X("weight:Q", title="most attended item's weight − the random one's"),
         color=alt.Color("series:N", scale=scale, legend=None),
     )

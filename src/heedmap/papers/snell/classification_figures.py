@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from heedmap.papers.snell.attraction import Compared
 from heedmap.papers.snell.sentence_maps import matrix_figures, text_figures
-from heedmap.report.charts import PALETTE, QUIET, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, plot, specification
 from heedmap.report.dynamics_figures import examples
 from heedmap.training.dynamics import recorded_in
 
@@ -113,7 +113,7 @@ def _lines(
     ]
     names = list(series.values())
     scale = alt.Undefined if scaled else alt.Scale(domain=[0, 1])
-    base = chart_of(values).encode(
+    base = plot(values).encode(
         x=alt.X("step:Q", title="steps of the training"),
         y=alt.Y("value:Q", title="share", axis=alt.Axis(format="%"), scale=scale),
         color=colour(names),
@@ -175,7 +175,7 @@ def toy() -> Figure:
     )
     is_selected = "datum.index == start"
     lines = (
-        chart_of(values)
+        plot(values)
         .mark_line()
         .encode(
             x=alt.X("time:Q", title="time"),
@@ -191,12 +191,12 @@ def toy() -> Figure:
         for index, start in enumerate(STARTS)
     ]
     text = (
-        chart_of(said)
+        plot(said)
         .mark_text(align="left", dx=6, fontWeight="bold")
         .encode(x="time:Q", y="value:Q", text="said:N")
         .transform_filter(is_selected)
     )
-    zero = chart_of([{"value": 0.0}]).mark_rule(color=QUIET).encode(y="value:Q")
+    zero = plot([{"value": 0.0}]).mark_rule(color=QUIET).encode(y="value:Q")
     return Figure(
         key="snell-toy",
         title="Why does relevance come first? Two words and a linear loss",

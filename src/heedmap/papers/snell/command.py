@@ -11,7 +11,6 @@ from heedmap.papers.kit.command import (
     Option,
     Values,
     how_to_run,
-    loaded,
     read_pairs,
     running,
     show,
@@ -73,6 +72,7 @@ def command(part: str | None, values: Values) -> None:
     if part is None:
         typer.echo(NEEDS)
         return
+    from heedmap.data.load import load
     from heedmap.papers.snell.paper import PAPER, PARTS
     from heedmap.papers.snell.settings import BUDGETS as SIZES
     from heedmap.papers.snell.settings import SMALL
@@ -100,7 +100,7 @@ def command(part: str | None, values: Values) -> None:
     with working("snell"):
         corpora: list[Any] = []
         if data is not None and part == "classification":
-            corpora = [loaded(data, **dataset, **of_texts)]
+            corpora = [load(data, **dataset, **of_texts)]
         elif data is not None:
             corpus, pair_arguments = read_pairs(data, of_pairs)
             corpora, options = [corpus], {**options, **dataset, **pair_arguments}

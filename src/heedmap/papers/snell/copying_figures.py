@@ -6,7 +6,7 @@ import altair as alt
 
 from heedmap.papers.kit.parts import Row
 from heedmap.papers.snell.settings import KINDS, VARIANTS, CopyingSettings
-from heedmap.report.charts import PALETTE, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import PALETTE, Figure, Key, colour, plot, specification
 
 HEIGHT = 240
 MEASURES = {
@@ -52,7 +52,7 @@ def lines(looks: Sequence[Row], measure: str, key: str, series: Sequence[str], n
         for row in looks
     ]
     chart = (
-        chart_of(values)
+        plot(values)
         .mark_line(strokeWidth=1.3, opacity=0.6)
         .encode(
             x=alt.X("step:Q", title="step"),

@@ -18,7 +18,7 @@ from heedmap.files import manifest
 from heedmap.papers.kit.translators import Encoded
 from heedmap.papers.snell.translation_task import sample
 from heedmap.papers.snell.word_proxies import Scores
-from heedmap.report.charts import PALETTE, QUIET, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import PALETTE, QUIET, Figure, Key, colour, plot, specification
 from heedmap.report.dynamics_figures import LONGEST, right_rows
 from heedmap.training.dynamics import recorded_in
 
@@ -152,7 +152,7 @@ def _matrix(sentence: Sentence, name: str, values: Float[np.ndarray, "T S"]) -> 
     ]
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, MARGIN + size], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[steps, -ABOVE], nice=False))
-    boxes = chart_of(cells).encode(
+    boxes = plot(cells).encode(
         x=x, x2="x2:Q", y=y, y2="y2:Q", tooltip=["map:N", "target:N", "source:N", "value:N"]
     )
     aligned: tuple[Literal["left", "right"], ...] = ("left", "right")
@@ -164,7 +164,7 @@ def _matrix(sentence: Sentence, name: str, values: Float[np.ndarray, "T S"]) -> 
             fillOpacity=0, stroke=PALETTE[1], strokeWidth=2
         ),
         *(
-            chart_of(texts)
+            plot(texts)
             .mark_text(align=align, baseline="middle", angle=angle, fontSize=10)
             .encode(x=x, y=y, text="text:N")
             for texts, align, angle in zip((across, down), aligned, (270, 0), strict=True)
@@ -210,7 +210,7 @@ def _one_text(
         ]
     names = list(series)
     chart = (
-        chart_of(values)
+        plot(values)
         .mark_bar()
         .encode(
             x=alt.X("value:Q", title="share of the largest size in the text"),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heedmap.papers.survey.numbers import TextModel
 from heedmap.papers.survey.survey import Survey
-from heedmap.report.charts import PALETTE, Figure, Key, chart_of, colour, specification
+from heedmap.report.charts import PALETTE, Figure, Key, colour, plot, specification
 from heedmap.report.wording import plural
 
 BINS = 10
@@ -71,7 +71,7 @@ def _areas(survey: Survey) -> list[Figure]:
         for b in range(BINS + 1)
     ]
     chart = (
-        chart_of(data)
+        plot(data)
         .mark_area(fillOpacity=0.75, interpolate="step-after")
         .encode(
             x=alt.X("weight:Q", title="difference in weight", axis=alt.Axis(tickCount=5)),
@@ -128,7 +128,7 @@ def _boxes(survey: Survey) -> list[Figure]:
     if not data:
         return []
     names = list(RANKINGS.values())
-    base = chart_of(data).encode(
+    base = plot(data).encode(
         y=alt.Y("model:N", title=None, sort=None, axis=alt.Axis(labelLimit=220)),
         yOffset=alt.YOffset("series:N", sort=names),
         color=colour(names),

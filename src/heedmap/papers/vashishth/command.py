@@ -11,7 +11,6 @@ from heedmap.papers.kit.command import (
     Option,
     Values,
     how_to_run,
-    loaded,
     read_pairs,
     running,
     show,
@@ -64,6 +63,7 @@ def command(name: str | None, values: Values) -> None:
             raise InputError(f"--{option}-dataset: expected with --{option} alone")
     if sentences is None and languages:
         raise InputError("--from, --to: expected with --sentences alone")
+    from heedmap.data.load import load
     from heedmap.papers.vashishth.paper import PAPER, reproduce
 
     with working("vashishth"):
@@ -71,7 +71,7 @@ def command(name: str | None, values: Values) -> None:
         for task, option, data in (("single", "texts", texts), ("pair", "pairs", pairs)):
             if data is not None:
                 dataset = datasets.get(f"{option}_dataset")
-                corpora[task] = loaded(data, **({} if dataset is None else {"dataset": dataset}))
+                corpora[task] = load(data, **({} if dataset is None else {"dataset": dataset}))
         if sentences is not None:
             corpora["generation"], _ = read_pairs(sentences, languages)
         run_options = how_to_run(values, f"vashishth-{name}")
