@@ -5,6 +5,7 @@ import enum
 import json
 import re
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -78,7 +79,7 @@ def kept(corpus, folder):
 
 
 @pytest.mark.parametrize(
-    "label", [{"a"}, ["a"], {"a": 1}, Plain.A, object(), pd.Timedelta(1, "D"), b"a"]
+    "label", [{"a"}, ["a", "b"], {"a": 1}, Plain.A, object(), pd.Timedelta(1, "D"), b"a"]
 )
 def test_other_objects_are_no_labels(label):
     for make in (
@@ -91,11 +92,15 @@ def test_other_objects_are_no_labels(label):
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
-def test_a_list_of_labels_in_a_file_is_several_labels(tmp_path, name):
-    rows = [{"text": text, "label": ["a"]} for text in TEXTS]
+def test_a_list_of_one_label_is_a_label_and_of_two_is_several(tmp_path, name):
+    rows = [{"text": text, "label": [("a", "b")[i % 2]]} for i, text in enumerate(TEXTS)]
     path = tmp_path / name
-    write(path, rows) if name == "a.jsonl" else pd.DataFrame(rows).to_parquet(path)
-    with refused(name, "label", "['a']"):
+    save = partial(write, path) if name == "a.jsonl" else lambda x: pd.DataFrame(x).to_parquet(path)
+    save(rows)
+    assert hm.load(path).classes == ["a", "b"]
+    rows[7]["label"] = ["a", "b"]
+    save(rows)
+    with refused(name, "label", "['a', 'b']"):
         hm.load(path)
 
 
@@ -151,10 +156,8 @@ def test_a_test_split_without_a_label_column_is_left_out_and_said(tmp_path, opti
     rows = [{"sentence": t, "label": i % 2} for i, t in enumerate(TEXTS)]
     write(tmp_path / "train.jsonl", rows)
     write(tmp_path / "dev.jsonl", rows[:20])
-    path = write(
-        tmp_path / "test.jsonl", [{"index": i, "sentence": t} for i, t in enumerate(TEXTS)]
-    )
-    with warned("test: ", "label", path, "60 texts"):
+    write(tmp_path / "test.jsonl", [{"index": i, "sentence": t} for i, t in enumerate(TEXTS)])
+    with warned("test: ", "label", "in test.jsonl", "60 texts"):
         corpus = hm.load(tmp_path, **options)
     assert corpus.left_out == {"test: label missing": 60}
     assert [len(corpus.splits[name]) for name in ("train", "dev", "test")] == [48, 20, 12]
