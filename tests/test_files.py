@@ -167,7 +167,6 @@ DEEP = b"[" * 100_000
         ("a.csv", CSV.replace(b"text 7", b"text\r7"), ["line 9", "carriage return"]),
         ("a.csv", b"x" * 200_000 + b"," + CSV, ["128 kB"]),
         ("a.csv", b"x," * 1_000_000 + b"\n" + CSV, ["128 kB"]),
-        ("a.csv", b'"' + CSV * 200, ["--text-column"]),
         ("a.csv", b'"' + CSV * 200 + b'",x', ["128 kB"]),
         ("a.csv", WIDE + b"\n" + b"," * 99_999 + b"\n", ["10000", "100000"]),
         ("a.csv", HEAD + b"good, bad,1\nbad, good,0\n", ["(2)", "3"]),
@@ -491,9 +490,16 @@ def test_a_folder_that_may_not_be_read_is_one_clear_line(tmp_path):
 def test_line_breaks_in_the_names_of_columns_and_files_do_no_harm(tmp_path):
     path = tmp_path / "my\ntexts.csv"
     path.write_text('"the\ntext",label\n' + "a b,1\nc d,0\n" * 20 + ",1\n")
-    refusal(path, r"the\ntext, label")
-    corpus = load(path, text="the\ntext")
-    assert corpus.left_out == {"empty the text": 1}
+    refusal(path, r"the\ntext, label", label="x")
+    assert load(path, text="the\ntext").left_out == {"empty the text": 1}
+    with warned(r"column the\ntext is read as the text"):
+        assert load(path).left_out == {"empty the text": 1}
+
+
+def test_a_column_with_a_quote_that_is_never_closed_is_read_with_notes(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b'"' + CSV * 200)
+    with warned("'label'", "--header none"), warned('column "text is read as the text'):
+        assert load(tmp_path / "a.csv").classes == ["0", "1", "label"]
 
 
 def clone(folder, readme=None, **contents):

@@ -78,12 +78,11 @@ def choose_columns(rows: Rows, settings: DataSettings, spec: ColumnSpec) -> Colu
 
 def text_by_content(rows: Rows, excluded: Collection[str | None] = ()) -> str | None:
     """Return the only column of strings that is not `excluded`, or else of long texts; None without one."""
+    possible = {*rows.columns} - {*excluded}
     if len(rows.columns) == 1:
-        return rows.columns[0]
+        return next(iter(possible), None)
     lengths: dict[str, float] = {}
-    for name in (
-        name for name in {*rows.columns} - {*excluded} if name.strip().lower() not in _NO_TEXTS
-    ):
+    for name in (name for name in possible if name.strip().lower() not in _NO_TEXTS):
         values = [v for v in (rows.peek or rows.values)(name)[:SEEN_ROWS] if not is_missing(v)]
         if all(isinstance(v, str) for v in values) and None in map(number_of, values):
             lengths[name] = mean(len(value.split()) for value in values)
