@@ -1,12 +1,9 @@
 """Classifiers and tokenizers from folders: what is read, and what is refused in one line."""
 
 import json
-import os
 import pickle
 import resource
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -508,26 +505,6 @@ def test_no_architecture_is_taken_for_one_with_layers_missing(tmp_path, name):
 def test_class_names_that_say_nothing(folder, names, said):
     change(folder, id2label=dict(enumerate(names)))
     assert said in refusal(folder)
-
-
-@pytest.mark.slow
-def test_a_local_model_is_read_without_the_network_by_default(saved, tmp_path):
-    script = (
-        "import sys\nseen = []\n"
-        "def watch(event, arguments):\n"
-        "    if event in ('socket.connect', 'socket.getaddrinfo'):\n"
-        "        seen.append(event)\n"
-        "        raise ConnectionRefusedError(event)\n"
-        "sys.addaudithook(watch)\n"
-        "from heedmap.huggingface.loading import load_classifier\n"
-        "load_classifier(sys.argv[1])\nprint('SEEN', seen)\n"
-    )
-    known = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-    done = subprocess.run(
-        [sys.executable, "-c", script, saved],
-        env={**known, "HF_HOME": str(tmp_path)}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.endswith("SEEN []\n")
 
 
 def test_a_model_of_the_hub_is_looked_at_in_the_same_way(folder, tmp_path, monkeypatch):
