@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 from saved_models import change, refusal, save, tokenizer
 from transformers import (
@@ -24,7 +23,7 @@ from wording import refused, warned
 
 from heedmap.data.tokens import pieces
 from heedmap.errors import InputError
-from heedmap.huggingface.configurations import configuration, find_model, find_place
+from heedmap.huggingface.configurations import find_model
 from heedmap.huggingface.inputs import encode
 from heedmap.huggingface.limits import UNLIMITED, longest
 from heedmap.huggingface.loading import load_classifier, load_for_training
@@ -636,10 +635,3 @@ def test_the_longest_text_a_model_reads(name, expected):
     found = longest(model, tokenizer())
     assert found == (expected or UNLIMITED)
     assert longest(model, tokenizer(model_max_length=17)) == 17
-
-
-def test_a_model_of_sounds_is_refused_without_a_class_that_transformers_has(tmp_path):
-    assert hasattr(transformers, "Wav2Vec2ForSequenceClassification")
-    transformers.Wav2Vec2Config(hidden_size=8, num_labels=2).save_pretrained(tmp_path)
-    with refused("wav2vec2", "AutoModelForSequenceClassification", "choose another model"):
-        configuration(find_place(tmp_path))
