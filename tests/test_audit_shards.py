@@ -149,7 +149,7 @@ main()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_shards_at_the_same_time_of_which_one_is_killed(command, whole, tmp_path):
     options = {"cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     out = tmp_path / "run"

@@ -474,7 +474,7 @@ def test_the_result_stands_in_the_folder(done):
                        "effective-random"]  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_is_read_again_and_resumed_to_the_same_bytes(
     done, corpus, classifier, tmp_path, monkeypatch
 ):

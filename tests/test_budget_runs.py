@@ -152,7 +152,7 @@ def test_a_time_that_is_over_leaves_one_text_and_no_other_question(opened, tmp_p
     assert hm.open_audit(tmp_path / "run").bottom_line == line
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_more_minutes_read_on_from_there_and_end_as_at_once(opened, tmp_path):
     hm.audit(opened("run"), minutes=BEFORE, **FEW)
     part = tmp_path / "run" / "tables" / "drawn" / "00000-00001" / "highlights.parquet"

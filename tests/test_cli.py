@@ -311,7 +311,7 @@ def test_a_signal_keeps_what_is_done_and_the_same_command_goes_on(
     tmp_path, big_csv, number, exit_code, said
 ):
     run = tmp_path / "run"
-    arguments = ("train", "--data", big_csv, "--out", run, "--epochs", "12", "--hidden-size", "16")
+    arguments = ("train", "--data", big_csv, "--out", run, "--epochs", "5", "--hidden-size", "16")
     process = command(*arguments)
     wait_for(run / "checkpoint.safetensors", process)
     process.send_signal(number)
@@ -329,6 +329,7 @@ def test_a_signal_keeps_what_is_done_and_the_same_command_goes_on(
     ).read_bytes()
 
 
+@pytest.mark.exhaustive
 @SLOW
 def test_an_audit_killed_in_the_middle_goes_on_to_the_same_tables(tmp_path, big_csv):
     run = tmp_path / "run"

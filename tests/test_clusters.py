@@ -158,15 +158,8 @@ def sweep(folder, out, *options):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "cluster",
-    [
-        dask,
-        pytest.param(slurm, marks=pytest.mark.exhaustive),
-        pytest.param(ray, marks=pytest.mark.exhaustive),
-    ],
-    ids=["dask", "slurm", "ray"],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("cluster", [dask, slurm, ray], ids=["dask", "slurm", "ray"])
 def test_a_sweep_that_loses_a_worker_and_its_driver_ends_with_the_bytes_of_one_process(
     desk, cluster
 ):

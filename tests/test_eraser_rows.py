@@ -207,7 +207,10 @@ def test_words_own_the_tokens_they_are_read_as():
     assert owners(["a"], ["a", "b"]) is None
 
 
-@pytest.mark.parametrize(("name", "least"), [("eraser_movies", 0.98), ("sst", 0.8)])
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [pytest.param("eraser_movies", 0.98, marks=pytest.mark.exhaustive), ("sst", 0.8)],
+)
 def test_real_rationales_are_found(real_data, name, least):
     corpus = load(real_data / name)
     masks = corpus.splits["test"].rationale

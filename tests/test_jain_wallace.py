@@ -42,7 +42,7 @@ def sst(tmp_path):
     return place
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_other_models_are_refused_before_the_first_is_trained_unless_insisted_on(
     heedmap, sst, tmp_path
 ):
@@ -116,7 +116,7 @@ def test_the_command_trains_audits_and_tells_and_a_second_time_only_tells(heedma
     assert (out / "figures" / "gradient-dot.svg").read_text().startswith("<svg")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_variants_stand_in_the_result_and_are_not_made_twice(heedmap, sst, tmp_path):
     arguments = (
         "reproduce", "jain-wallace", "sst", "--data", sst, "--encoders", "lstm", "--scores", "additive",

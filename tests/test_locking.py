@@ -135,6 +135,7 @@ for size in [300_000] * 40 + [1] * 1500:  # long ones could be torn, short ones 
 """
 
 
+@pytest.mark.exhaustive
 def test_several_that_write_one_file_at_the_same_time_each_write_it_whole(tmp_path):
     path = tmp_path / "page.html"
     writers = [

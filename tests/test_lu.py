@@ -513,7 +513,7 @@ def test_what_it_needs_is_said_in_a_line(heedmap, tmp_path):
     assert "heedmap reproduce lu reverse" in heedmap("reproduce", "lu").out
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_translator_that_learned_to_reverse_shows_which_word_it_rests_on(tmp_path):
     """The known answer: the right source word is known, and every map that should find it does."""
     sides = {name: sentences(size, seed) for seed, (name, size) in enumerate(

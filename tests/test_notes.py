@@ -132,7 +132,7 @@ def test_ties_are_noted_of_half_precision_alone_and_of_more_than_a_quarter():
     assert ties(tables(8), ModelSettings()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_real_model_in_half_precision_says_that_it_ties(minilm, real_data, tmp_path):
     lines = gzip.decompress((real_data / "sst" / "test.jsonl.gz").read_bytes()).splitlines()
     rows = [json.loads(line) for line in lines]

@@ -102,6 +102,7 @@ def test_with_the_weights_on_the_asked_cue_the_answer_follows_the_query_and_the_
         assert accuracy(result.model, split) >= 0.9
 
 
+@pytest.mark.exhaustive
 def test_where_the_other_cue_is_attended_the_answer_is_still_of_the_asked_one():
     name = "pair, cue that is not asked for attended"
     result = made(name)
@@ -127,7 +128,7 @@ def test_uniform_weights_are_about_the_same_and_the_cue_decides():
     assert accuracy(result.model, result.split) >= 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_in_half_of_the_pairs_the_asked_cue_is_attended():
     result = made(
         "pair, asked cue attended in 0.5 of the texts", sharpness=4.0, texts=200, deciding=2

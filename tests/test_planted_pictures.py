@@ -235,7 +235,7 @@ def test_a_model_that_has_the_answer_in_other_patches_fails_the_check_of_right_m
     assert needs_the_rationale(given, make(given).model, split).endswith("from other words")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_digits_are_learned_from_other_pictures_of_them():
     options = {"sharpness": 6.0, "deciding": 1, "opposing": False, "seed": 1}
     result = made(RIGHT, VIT_ON_DIGITS, **options)

@@ -107,7 +107,7 @@ def test_past_the_attention_no_weights_change_the_answer(encoder):
 
 
 @pytest.mark.parametrize("mark", ["[CLS]", "[SEP]"])
-@pytest.mark.parametrize("encoder", [BY_HAND, BERT])
+@pytest.mark.parametrize("encoder", [BY_HAND, pytest.param(BERT, marks=pytest.mark.exhaustive)])
 def test_a_mark_that_gathered_the_evidence_gives_the_answer_alone(mark, encoder):
     result = made(f"transformer, evidence gathered in {mark}", encoder, deciding=1, sharpness=3.0)
 
@@ -156,6 +156,7 @@ def test_a_transformer_that_has_the_answer_in_other_states_fails_the_check_of_ri
     assert needs_the_rationale(given, result.model, split).endswith("from other words")
 
 
+@pytest.mark.exhaustive
 def test_the_exclusive_or_of_two_words_is_learned_and_neither_word_tells_the_class():
     result = made("transformer, XOR, both attended", BERT, sharpness=5.0, length=10)
     labels = result.split.labels

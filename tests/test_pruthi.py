@@ -95,7 +95,7 @@ def test_filler_follows_every_text_and_only_the_text_is_marked():
     assert again.splits["test"].tokens == filled.splits["test"].tokens
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_bert_is_two_models_by_the_mean_of_its_heads_and_by_the_most(tmp_path):
     reviews_classifier(tmp_path / "base")
     found = reproduce(

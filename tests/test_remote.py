@@ -150,7 +150,7 @@ def test_functions_with_jobs_take_an_executor():
     assert remote.current_executor() is None
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_reproduction_on_an_executor_has_the_bytes_of_one_process(tmp_path):
     corpus = small_corpus()
     for out, executor in (("one", None), ("out", Processes())):

@@ -415,7 +415,7 @@ def test_over_seeds_is_students_interval():
     assert seed_mean([0.5, float("nan")], 1) == "0.5, 1 of 2"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_workers_do_not_change_a_byte(made, tmp_path):
     run, _ = made
     one, two = (trainer_of(run, tmp_path / name) for name in ("one", "two"))
@@ -460,7 +460,7 @@ def test_the_command_says_what_it_will_take_and_shows_the_answers_on_card_and_pa
     assert again.out == done.out
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_audit_with_retraining_takes_its_own_options(heedmap, reviews_csv):
     model = ("--encoder", "average", *TINY)
     done = heedmap(

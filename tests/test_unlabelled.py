@@ -129,6 +129,7 @@ def test_a_file_of_texts_alone_needs_no_name_for_their_column(folder, tmp_path):
     assert run.settings.data.text == "tweet"
 
 
+@pytest.mark.exhaustive
 def test_windows_of_texts_without_labels_are_pooled(folder):
     texts = [" ".join(np.random.default_rng(i).choice(WORDS, 90)) for i in range(6)]
     with warned("no label column"):
