@@ -355,7 +355,7 @@ def test_a_fingerprint_is_that_of_all_texts_in_one_string():
 
 def test_a_file_of_texts_alone_is_not_told_to_name_a_column_that_it_lacks(tmp_path):
     (tmp_path / "a.csv").write_text("text\nfine film\nbad film\n")
-    with pytest.raises(InputError, match=r"labels, or name another --separator$"):
+    with pytest.raises(InputError, match=r"add a column of labels, or name .* with --separator$"):
         load(tmp_path / "a.csv")
     (tmp_path / "a.jsonl").write_text('{"text": "fine film"}\n{"text": "bad film"}\n')
     with pytest.raises(InputError, match=r"add a column of labels$"):

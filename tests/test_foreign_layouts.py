@@ -280,9 +280,9 @@ def test_our_own_models_read_pairs_with_the_usual_names(tmp_path):
 
 
 def test_a_file_of_one_column_is_told_to_add_the_other(tmp_path):
-    with refused("a.csv", "no label column", "add it, or name", "--separator"):
+    with refused("a.csv", "no label column", "add a column of labels, or name", "--separator"):
         hm.load(table(tmp_path / "a.csv", text=LONG), progress=False)
-    with refused("a.jsonl", "no label column", "text; add it"):
+    with refused("a.jsonl", "no label column", "text; add a column of labels"):
         hm.load(lines_of(tmp_path / "a.jsonl", [{"text": "a film"}] * 40), progress=False)
 
 

@@ -135,8 +135,9 @@ def _missing(rows: Rows, settings: DataSettings, names_by_role: Mapping[str, str
     options = " and ".join(f"--{role}-column" for role in names_by_role)
     remedy = f"name {'it' if len(absent) == 1 else 'them'} with {options} (in Python "
     remedy += f"{', '.join(f'{role}=' for role in absent)})"
-    if len(rows.columns) == 1 and not (settings.text or settings.label):  # it is the text
-        remedy = "add it" + ", or name what is between the fields with --separator" * bool(read_as)
+    if len(rows.columns) == 1 and not (settings.text or settings.label):
+        remedy = f"add a column of {' and of '.join(f'{role}s' for role in absent)}"
+        remedy += ", or name what is between the fields with --separator" * bool(read_as)
     near = [name for name in rows.columns if _NEAR.search(name)]
     if near and "text" in absent:
         remedy = f"{some_of([quoted(name) for name in near])} may be the text; {remedy}"
