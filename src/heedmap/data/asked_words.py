@@ -62,7 +62,7 @@ def in_sentences(table: Rows, settings: DataSettings) -> Rows:
             f"add a column {SENTENCES[1]} that numbers the sentences"
         )
     pairs = enumerate(pairwise([None, *table.values(name)]))
-    starts = [i for i, (last, x) in pairs if i == 0 or not (is_missing(x) or x == last)]
+    starts = [i for i, (previous, x) in pairs if i == 0 or not (is_missing(x) or x == previous)]
     firsts, lists = table.take(starts), (words, find_column(table, settings.label, TAGS))
 
     def sentences(column: str) -> list[Any]:

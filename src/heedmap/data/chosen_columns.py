@@ -138,9 +138,9 @@ def _missing(rows: Rows, settings: DataSettings, names_by_role: Mapping[str, str
     if len(rows.columns) == 1 and not (settings.text or settings.label):
         remedy = f"add a column of {' and of '.join(f'{role}s' for role in absent)}"
         remedy += ", or name what is between the fields with --separator" * bool(read_as)
-    near = [name for name in rows.columns if _NEAR.search(name)]
-    if near and "text" in absent:
-        remedy = f"{some_of([quoted(name) for name in near])} may be the text; {remedy}"
+    near_misses = [name for name in rows.columns if _NEAR.search(name)]
+    if near_misses and "text" in absent:
+        remedy = f"{some_of([quoted(name) for name in near_misses])} may be the text; {remedy}"
     source = rows.source or settings.source
     pictures = find_column(rows, None, PICTURE_COLUMNS) if "text" in names_by_role else None
     kind = "" if pictures is None else f"expected texts, got pictures (column {pictures}): "

@@ -34,6 +34,6 @@ def text_levels(tables: Mapping[str, pa.Table]) -> list[TextLevel] | None:
     )
     levels: tuple[Level, ...] = ("against", "mixed", "for")
     return [
-        levels[count] if losing else "cannot tell" if asked else "not asked"
-        for asked, losing, count in numbers
+        levels[count] if losing else "cannot tell" if read_again else "not asked"
+        for read_again, losing, count in numbers
     ]

@@ -152,14 +152,14 @@ def checked_weights(place: Place) -> Iterator[set[str]]:
                 kinds |= {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, FileNotFoundError):
         kinds = {}  # transformers reports the damage
-    left = size + SPARE
+    allowance = size + SPARE
 
     def count(owner: nn.Module, name: str, part: Tensor | None) -> None:
-        nonlocal left
+        nonlocal allowance
         if part is None or getattr(owner, name, None) is not None:  # whose place weights take
             return
-        left -= max(part.numel(), OF_ANY)
-        if kinds and left < 0:
+        allowance -= max(part.numel(), OF_ANY)
+        if kinds and allowance < 0:
             raise InputError(
                 f"expected a model about as large as the weights in {place.what}, {size:,} bytes; "
                 f"config.json says more, with {' × '.join(map(str, part.shape))} in {type(owner).__name__}; "
