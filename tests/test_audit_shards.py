@@ -56,7 +56,7 @@ def test_an_audit_in_shards_has_the_bytes_of_one_process(heedmap, command, whole
     assert not jobs_folder(out).exists()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_trained_run_in_shards_of_which_one_was_stopped(heedmap, command, tmp_path, monkeypatch):
     run, asked = tmp_path / "run", []
     assert heedmap("train", *command[1:-3], "--out", run).code == 0

@@ -109,6 +109,7 @@ def test_where_more_texts_are_advised_it_is_said_how_they_are_drawn(drawn, minut
     assert "--drawn" not in bottom_line(whole, packaged_rates()).instead
 
 
+@pytest.mark.exhaustive
 def test_half_of_the_bar_is_for_the_drawn_texts_and_none_is_full_before_the_end(opened):
     places = []
     with watched(move=lambda done, text: places.append((done, text))):

@@ -199,6 +199,7 @@ def few_families(monkeypatch):
         monkeypatch.setattr(module, "FAMILIES", few)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("few_families")
 def test_kinds_are_measured_alone_and_change_no_other_number(finished, tmp_path):
     out, made, _ = finished
@@ -219,6 +220,7 @@ def test_kinds_are_measured_alone_and_change_no_other_number(finished, tmp_path)
     assert with_later_kinds_on(page, rates, measured) == page
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("few_families")
 def test_of_kinds_that_are_not_measured_rates_and_page_stay(finished, tmp_path):
     out, made, _ = finished
@@ -240,6 +242,7 @@ def test_of_kinds_that_are_not_measured_rates_and_page_stay(finished, tmp_path):
     assert again[1].partition("its own: pictures")[2] == of_pictures
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:.*too few to choose thresholds")
 @pytest.mark.usefixtures("few_families")
 def test_a_calibration_with_bags_counts_them_on_their_own(tmp_path, finished):

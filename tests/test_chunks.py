@@ -37,7 +37,7 @@ SHORT = {"permutations": 30}
 
 
 @pytest.fixture(
-    scope="module", params=["lstm", pytest.param("average", marks=pytest.mark.exhaustive)]
+    scope="module", params=["average", pytest.param("lstm", marks=pytest.mark.exhaustive)]
 )
 def run(request):
     return train(small_corpus(2, 150), encoder=request.param, **SMALL)
@@ -114,6 +114,7 @@ def test_a_chunk_has_so_many_texts_and_words_at_most(chunked, monkeypatch, sizes
     assert [chunk.number for chunk in made] == list(range(len(made)))
 
 
+@pytest.mark.exhaustive
 def test_chunks_of_a_folder_have_the_bytes_of_those_in_memory_and_leave_nothing(
     run, chunked, tmp_path
 ):

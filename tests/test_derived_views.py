@@ -72,6 +72,7 @@ def test_the_adversary_is_not_asked_of_flow_and_card_and_page_say_so(audited, ca
     assert finding(audit, "permutation").n == 7, "what is asked of the weights is asked"
 
 
+@pytest.mark.exhaustive
 def test_a_rollout_that_hardly_follows_the_layer_is_not_said_to_be_pinned_down(audited, capsys):
     audit = audited("rollout")
     table = audit.to_dataframe("adversary")

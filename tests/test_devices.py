@@ -70,7 +70,7 @@ def test_questions_make_no_tensor_on_another_device_than_the_models(architecture
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("view", ["row", "rollout"])
+@pytest.mark.parametrize("view", ["row", pytest.param("rollout", marks=pytest.mark.exhaustive)])
 def test_no_question_makes_one(view):
     same(*tables_on_both("bert", (*QUICK, *OTHERS), view=view))
 

@@ -76,7 +76,10 @@ def of_transformer(text, long_texts="cut"):
     return explained(Path("tiny"), settings, model, text, None)
 
 
-@pytest.fixture(scope="module", params=["own", "pairs", "transformer"])
+@pytest.fixture(
+    scope="module",
+    params=["own", pytest.param("pairs", marks=pytest.mark.exhaustive), "transformer"],
+)
 def audited(request, tmp_path_factory):
     """A run that is kept, and its audit."""
     place = tmp_path_factory.mktemp("audited")

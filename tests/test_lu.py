@@ -468,7 +468,7 @@ def reproduced(tmp_path_factory):
     return corpus, gold, options, reproduce(corpus, gold=gold, out=out, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_reproduction_is_resumed_to_the_same_bytes(reproduced):
     corpus, gold, options, lu = reproduced
     names = ("result.md", "result.csv", "result.html")

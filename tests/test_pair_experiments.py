@@ -22,7 +22,10 @@ SETTINGS = AuditSettings(
 MEASURES = ("attention", "gradient", "leave_one_out", "integrated_gradients")
 
 
-@pytest.fixture(scope="module", params=["lstm", "cnn", "average"])
+@pytest.fixture(
+    scope="module",
+    params=["lstm", *(pytest.param(x, marks=pytest.mark.exhaustive) for x in ("cnn", "average"))],
+)
 def evidence(request):
     sizes = {"embedding_size": 12, "hidden_size": 16}
     run = train(small_pairs(), encoder=request.param, epochs=6, batch_size=5, min_df=1, **sizes)

@@ -132,12 +132,14 @@ def test_learned_scores_are_taught_the_sentence_after_it(score, normaliser):
     assert mass(result, result.split.rationale) <= 0.25
 
 
+@pytest.mark.exhaustive
 def test_uniform_weights_are_the_same_for_all_sentences():
     result = made("sentences, uniform weights", deciding=2)
     trace = trace_of(result.model, result.split)
     assert torch.allclose(trace.heatmap, trace.mask / trace.mask.sum(1, keepdim=True), atol=1e-6)
 
 
+@pytest.mark.exhaustive
 def test_a_map_that_is_hardly_on_the_sentence_is_not_admitted():
     result = make(plant("sentences, sentence with the cue attended", sharpness=0.5))
     assert not result.admitted

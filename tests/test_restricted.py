@@ -211,6 +211,7 @@ def made(tmp_path_factory):
     return run, options, retrain(run, ["deception"], **options)
 
 
+@pytest.mark.exhaustive
 def test_a_fine_tuned_run_is_asked_with_the_mean_and_with_the_most_of_the_heads(made):
     _, _, found = made
     frame = found.tables["deception"].to_pandas()

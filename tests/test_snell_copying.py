@@ -198,6 +198,7 @@ def test_tables_show_counts_intervals_and_published_words():
     assert when[1][2:] == ["20", "50", "50 to 50"]
 
 
+@pytest.mark.exhaustive
 def test_a_reproduction_resumes_to_the_same_bytes_with_any_workers(tmp_path):
     class Stop(Exception):
         pass
@@ -256,6 +257,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(options, named, tm
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.exhaustive
 def test_another_reproduction_is_not_overwritten(tmp_path):
     small = {**TINY, "seeds": 2, "batch_size": 1}
     reproduce(out=tmp_path / "out", workers=1, **small)

@@ -165,7 +165,7 @@ def test_claims_follow_the_shares_that_learned(bad, one_good, mixed, alone, verd
     assert judged(bad, one_good, mixed, alone) == verdicts
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_reproduction_resumes_to_the_same_bytes_with_any_workers(tmp_path):
     class Stop(Exception):
         pass

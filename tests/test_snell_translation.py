@@ -260,7 +260,7 @@ def reproduced(tmp_path_factory):
     return corpus, gold, ends, found
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_reproduction_is_resumed_to_the_same_bytes(reproduced):
     corpus, gold, ends, found = reproduced
     out = found.folder

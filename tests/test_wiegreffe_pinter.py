@@ -187,6 +187,7 @@ def test_other_settings_are_refused_and_nothing_is_lost(made):
     assert contents(made.folder) == before
 
 
+@pytest.mark.exhaustive
 def test_pairs_are_refused_and_more_than_two_classes_are_not(tmp_path):
     with refused("single texts of words", "pairs"):
         reproduce(small_pairs(), out=tmp_path / "out", **TINY)
