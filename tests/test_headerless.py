@@ -24,7 +24,7 @@ def test_a_file_without_a_header_is_read_by_places(tmp_path):
 def test_a_missing_header_is_suspected_aloud(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("".join(ROWS))
-    with refused("text column", "gj04, 0, ", "--header none"):
+    with refused("no label column", "gj04, 0, ", "--header none"):
         load(path)
     with warned("('gj04', '0', ", "--header none"):
         load(path, text="The film number 0 was dull to me", label="0")
