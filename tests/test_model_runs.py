@@ -299,7 +299,7 @@ def test_a_model_by_a_relative_path_is_found_from_anywhere(tmp_path, monkeypatch
     hm.open_model("models/mine", ["a great film", "bad"], out=tmp_path / "elsewhere" / "two")
     monkeypatch.chdir(tmp_path / "elsewhere")
     run = hm.open_run(place / "runs" / "one")
-    assert run.settings.model.source == "models/mine"
+    assert run.settings.model.source == "./models/mine"
     assert hm.explain(place / "runs" / "one", "a great film").tokens
-    with refused("if models/mine was a folder", "where the run was made", "settings.toml"):
+    with refused("if ./models/mine was a folder", "where the run was made", "settings.toml"):
         hm.open_run(tmp_path / "elsewhere" / "two")
