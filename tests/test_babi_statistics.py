@@ -94,7 +94,7 @@ def test_people_act_in_a_row_as_often_as_in_the_data(task, real_data):
     assert repeats(ours(task)) == pytest.approx(repeats(theirs(real_data, task)), abs=0.015)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_model_trained_on_our_stories_answers_the_real_ones(real_data):
     run = train(load("babi_qa1"), encoder="lstm", score="additive", seed=0, epochs=30)
     real = load(real_data / "babi_qa1", dataset="babi_qa1")

@@ -768,7 +768,7 @@ def test_the_command_runs_a_classifier_of_the_users(heedmap, csv_file, tmp_path)
     assert max(tvd) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_command_runs_a_trained_classifier(heedmap, minilm, real_data, tmp_path):
     done = heedmap("reproduce", "drozdyuk", "sst", "--data", real_data / "sst", "--tokenizer", "spaces",
                    "--model", minilm, "--seeds", "1", "--train-texts", "32", "--test-texts", "32",

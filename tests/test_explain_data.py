@@ -140,6 +140,7 @@ def test_numbers_and_one_label_of_several(heedmap, tmp_path):
         assert len(columns(heedmap, model, data, *options)[1]) == 3
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:.*no label column")
 def test_pairs_with_the_usual_names_are_found_by_a_run_of_pairs(heedmap, tmp_path):
     model = save(tmp_path / "model", tiny_model("bert"), pair_tokenizer("bert"))
@@ -198,6 +199,7 @@ def bags(tmp_path):
     return folder, run
 
 
+@pytest.mark.exhaustive
 def test_bags_of_a_folder_and_one_by_its_file(heedmap, bags, tmp_path):
     folder, run = bags
     found = explained(heedmap, run.folder, folder)

@@ -346,7 +346,7 @@ def test_bad_options_are_one_clear_line(
     assert not list(tmp_path.rglob("*.toml")), "nothing half-written"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_real_model_learns_four_classes(minilm, real_data):
     whole = load_corpus(DataSettings(source=str(real_data / "ag_news"), raw=True))
     sizes = {"train": 600, "dev": 100, "test": 200}

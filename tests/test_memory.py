@@ -239,6 +239,7 @@ def peak(what, limit=16_000):
     return int(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.exhaustive
 @SLOW
 def test_training_on_texts_of_4000_tokens_takes_bounded_memory():
     # `heedmap train` on 50 such texts took 2760 MB when a batch was read at once, and 1247 MB in parts.

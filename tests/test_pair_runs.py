@@ -172,7 +172,7 @@ def test_hundreds_of_classes_are_told_in_few_words(asked):
 
 
 @pytest.mark.filterwarnings("ignore:.*classes have")
-@pytest.mark.parametrize("task", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("task", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_generated_stories_are_audited_with_their_supporting_facts(task):
     corpus = load(f"babi_qa{task}", train_texts=60, test_texts=8)
     run = train(corpus, encoder="average", epochs=1)

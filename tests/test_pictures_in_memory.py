@@ -95,6 +95,7 @@ def same(one, other):
     return first == second
 
 
+@pytest.mark.exhaustive
 def test_a_picture_in_memory_is_explained_as_its_file(model, tmp_path):
     images = [Image.fromarray(colours) for colours in ARRAYS[:3]]
     files = [tmp_path / f"{number}.png" for number in range(3)]

@@ -207,7 +207,10 @@ def test_flat_predictions_are_hardly_above_a_guess():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["uniform", "random", "shuffled"])
+@pytest.mark.parametrize(
+    "kind",
+    ["uniform", *(pytest.param(x, marks=pytest.mark.exhaustive) for x in ("random", "shuffled"))],
+)
 def test_replaced_weights_are_not_the_learned_ones_and_the_cues_answer_still(kind):
     given = {
         "classes": 2,
@@ -308,7 +311,7 @@ def test_a_class_without_words_of_its_own_is_answered_where_the_cue_is_absent(en
 
 
 @pytest.mark.parametrize(
-    "encoder", ["by hand", "none", "average", pytest.param("gru", marks=pytest.mark.slow)]
+    "encoder", ["by hand", "none", "average", pytest.param("gru", marks=pytest.mark.exhaustive)]
 )
 def test_highlighted_counter_evidence_speaks_for_another_class(encoder):
     result = made("counter-evidence attended", encoder, classes=3, deciding=1)
@@ -335,6 +338,7 @@ def test_the_minoritys_cues_are_not_highlighted_but_decide(encoder):
     assert mass[rare].mean() < 0.1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("encoder", ["by hand", pytest.param("gru", marks=pytest.mark.slow)])
 def test_weights_that_matter_on_words_that_do_not(encoder):
     result = made("weights matter, words do not", encoder, classes=2, deciding=1, sharpness=6.0)

@@ -225,6 +225,7 @@ def test_its_folder_is_told_from_a_run(made):
         open_run(made.folder)
 
 
+@pytest.mark.exhaustive
 def test_workers_do_not_change_a_byte(made, corpus, tmp_path):
     reproduce(corpus, out=tmp_path / "two", name="imdb", workers=2, **TINY)
     assert contents(tmp_path / "two") == contents(made.folder)

@@ -66,6 +66,7 @@ def test_results_come_in_the_order_of_the_cells_from_workers_of_one_thread(monke
     assert (os.environ["OMP_NUM_THREADS"], "MKL_NUM_THREADS" in os.environ) == ("7", False)
 
 
+@pytest.mark.exhaustive
 def test_trainings_end_at_the_bytes_of_one_after_the_other_even_if_a_worker_is_killed(tmp_path):
     assert torch.get_num_threads() == 1
     alone, swept = tmp_path / "alone", tmp_path / "swept"
@@ -85,6 +86,7 @@ def test_trainings_end_at_the_bytes_of_one_after_the_other_even_if_a_worker_is_k
     assert contents(swept) == contents(alone)
 
 
+@pytest.mark.exhaustive
 def test_the_bar_moves_within_a_workers_cell():
     seen = []
     with watched(lambda *at: seen.append(at)):
@@ -98,7 +100,9 @@ def test_the_bar_moves_within_a_workers_cell():
     ("cell", "error", "said"),
     [
         (0, InputError, "0: expected this, got that; do so"),
-        ("bug", RuntimeError, "bug: ZeroDivisionError: a bug"),
+        pytest.param(
+            "bug", RuntimeError, "bug: ZeroDivisionError: a bug", marks=pytest.mark.exhaustive
+        ),
         pytest.param(
             "full",
             OSError,

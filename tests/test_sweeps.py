@@ -26,7 +26,7 @@ instances = 6
 """
 GRID = """
 data = ["texts.csv"]
-encoders = ["average", "none"]
+encoders = ["none"]
 normalisers = ["softmax", "sparsemax"]
 seeds = [0, 1]
 """
@@ -158,8 +158,8 @@ def test_a_sweep_has_a_page_and_its_folder_is_read_by_the_other_commands(
     (tmp_path / "grid.toml").write_text(GRID + SMALL)
     dry = heedmap("sweep", "grid.toml", "--dry-run")
     assert dry.code == 0, dry.err
-    assert "texts-average-additive-softmax-0: about" in dry.out
-    assert "8 runs: about" in dry.out
+    assert "texts-none-additive-softmax-0: about" in dry.out
+    assert "4 runs: about" in dry.out
     assert "GB" in dry.out
     assert not (tmp_path / "runs").exists()
     done = heedmap("sweep", "grid.toml", "--workers", "1")
@@ -167,26 +167,35 @@ def test_a_sweep_has_a_page_and_its_folder_is_read_by_the_other_commands(
     out = tmp_path / "runs" / "grid"
     page = (out / "result.html").read_text(encoding="utf-8")
     assert 'href="texts-none-additive-sparsemax-1/report.html"' in page
-    assert "A sweep of 8 runs" in page
+    assert "A sweep of 4 runs" in page
     listed = heedmap("list").out
     assert any(" sweep " in line and "runs/grid" in line for line in listed.splitlines())
     assert "reproduction" not in listed
     assert "skill" in heedmap("figures", out, "--list").out
     compared = heedmap("compare", out, "--out", "compare.html")
     assert compared.code == 0, compared.err
+    (tmp_path / "grid.toml").write_text(GRID.replace("[0, 1]", "[0]") + SMALL)
+    stopped(heedmap("sweep", "grid.toml"), "other settings", "seeds")
+
+
+@pytest.mark.exhaustive
+def test_shards_of_which_one_lost_a_run_have_the_bytes_of_one_sweep(
+    heedmap, csv_file, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "grid.toml").write_text(GRID + SMALL)
+    out = tmp_path / "runs" / "grid"
+    assert heedmap("sweep", "grid.toml", "--workers", "1").code == 0
     expected = contents(out)
-    # In shards, of which one lost a run.
     shutil.rmtree(out)
     for number in (1, 2):
         assert heedmap("sweep", "grid.toml", "--out", out, "--shard", f"{number}/2").code == 0
     shutil.rmtree(out / "texts-none-additive-softmax-0")
-    stopped(heedmap("merge", out), "1 of 8 jobs", "texts-none-additive-softmax-0;")
+    stopped(heedmap("merge", out), "1 of 4 jobs", "texts-none-additive-softmax-0;")
     assert heedmap("sweep", "grid.toml", "--out", out, "--shard", "1/1").code == 0
     assert heedmap("merge", out).code == 0
     assert contents(out) == expected
     assert not jobs_folder(out).exists()
-    (tmp_path / "grid.toml").write_text(GRID.replace("[0, 1]", "[0]") + SMALL)
-    stopped(heedmap("sweep", "grid.toml"), "other settings", "seeds")
 
 
 @pytest.mark.slow
