@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -251,12 +251,12 @@ def _weight_file(place: Place, naming_file: str, name: object) -> Path:
     return path
 
 
-def counts(config: Mapping[str, Any], names: re.Pattern[str]) -> list[tuple[str, int | float]]:
+def counts(config: Mapping[Any, Any], names: re.Pattern[str]) -> list[tuple[str, int | float]]:
     """Return the numbers of these names in a configuration and its sub-configurations."""
     result: list[tuple[str, int | float]] = []
     for name, value in config.items():
         if isinstance(value, dict):
-            result += counts(cast("dict[str, Any]", value), names)
+            result += counts(value, names)
         elif names.fullmatch(str(name)):
             numbers = value if isinstance(value, list | tuple) else [value]
             result += [(name, number) for number in numbers if isinstance(number, int | float)]
