@@ -39,7 +39,6 @@ def models_of(made):
     return agreements(audit.tables["adversary_agreement"], len(run.corpus.splits["test"]))
 
 
-@pytest.mark.slow
 def test_a_row_per_model_and_text(made):
     models = models_of(made)
     named = [(model.model, model.direction, model.strength) for model in models]

@@ -70,7 +70,6 @@ def unpacked(page):
     return zlib.decompress(base64.b64decode(packed)).decode()
 
 
-@pytest.mark.slow
 def test_the_page_and_its_figures_hold_none(audit):
     whole, bare = page(audit), page(without_texts(audit))
     assert told(whole)
@@ -82,7 +81,6 @@ def test_the_page_and_its_figures_hold_none(audit):
     assert "Adversarial weights are what it could use instead" not in bare  # the key to texts
 
 
-@pytest.mark.slow
 def test_all_other_numbers_of_the_page_stay(audit):
     """The card is the same; so are the figures, but for the words in them."""
     whole, bare = page(audit), page(without_texts(audit))
@@ -161,7 +159,6 @@ def test_recorded_texts_and_other_packages_columns_of_text_are_left_out():
     assert scan["view"].to_pylist() == ["raw"]  # a name of ours
 
 
-@pytest.mark.slow
 def test_the_command_writes_a_second_page_to_forward(heedmap, folder):
     done = heedmap("report", folder, "--without-texts")
     assert done.code == 0, done.err
@@ -183,7 +180,6 @@ def test_the_command_exports_without_texts(heedmap, folder, tmp_path):
     assert [path for path in paths if told(text_of(path))] == []
 
 
-@pytest.mark.slow
 def test_another_audit_removes_the_page_without_texts(folder):
     from heedmap.runs.conclusions import remove_conclusions
 

@@ -47,7 +47,6 @@ def rooms_of(module):
     return ["/".join(inner[: i + 1]) + "/" for i in range(len(inner))]
 
 
-@pytest.mark.slow
 def test_no_circle_of_files_imports_itself(graph):
     assert "heedmap.experiments.findings" in graph["heedmap.experiments.questions.agreement"]
     try:

@@ -247,7 +247,6 @@ def test_a_kept_run_of_arrays_is_opened_and_goes_on_where_it_stopped(kept, tmp_p
     assert RunSettings.read(tmp_path / "run/settings.toml").audit == QUICK, "the audit stays"
 
 
-@pytest.mark.slow
 def test_card_report_export_and_compare_need_the_folder_alone(kept, tmp_path):
     _, audit = kept
     opened = open_audit(tmp_path / "run")
@@ -320,7 +319,6 @@ def test_an_audit_of_arrays_is_saved_as_a_folder(tmp_path):
         hm.open_run(tmp_path / "run", device="cuda")
 
 
-@pytest.mark.slow
 def test_the_command_audits_a_folder_and_refuses_in_one_line(heedmap, tmp_path):
     (tmp_path / "data").mkdir()
     as_npz(tmp_path / "data", made())

@@ -54,7 +54,6 @@ def place(request, tmp_path):
     return tmp_path, request.param
 
 
-@pytest.mark.slow
 def test_a_run_has_the_classes_of_words_and_is_opened_again(place):
     folder, of_masks = place
     run = hm.open_model(folder / "model", folder / "texts.jsonl", out=folder / "run")
@@ -70,7 +69,6 @@ def test_a_run_has_the_classes_of_words_and_is_opened_again(place):
     assert again.explain("the [MASK]" if of_masks else "the film", **hidden).tokens[1][:2] == "→ "
 
 
-@pytest.mark.slow
 def test_an_audit_says_which_word_was_asked_about_and_borrows_no_rates(place):
     folder, of_masks = place
     audit = hm.audit(hm.open_model(folder / "model", folder / "texts.jsonl"), **FEW)
@@ -94,7 +92,6 @@ def test_the_verification_passes(place):
     assert {check.name for check in result.checks} > {"as loaded", "padded as unpadded"}
 
 
-@pytest.mark.slow
 def test_one_text_is_explained_at_its_word(place):
     folder, of_masks = place
     text = "A great [MASK]." if of_masks else "A great film."
@@ -112,7 +109,6 @@ def test_one_text_is_explained_at_its_word(place):
         hm.explain(folder / "model", text)
 
 
-@pytest.mark.slow
 def test_words_that_cannot_be_asked_about_are_refused(tmp_path):
     tagger, masked = (save(tmp_path / name, of_masks=name == "masks") for name in ("tags", "masks"))
     with refused("a word of the text", "2 times"):
@@ -198,7 +194,6 @@ def test_a_long_text_is_cut_or_read_in_the_window_with_its_word(tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_the_page_names_the_two_words_of_each_masked_text(tmp_path):
     model = save(tmp_path / "model", of_masks=True)
     texts = [*MASKS, {"sentence": "the plot [MASK] bad", "answer": "the", "foil": "bad"}]

@@ -340,7 +340,6 @@ def test_log_odds_need_single_texts_of_two_classes_with_words_that_are_no_stop_w
         train(few, score="log_odds", **SMALL)
 
 
-@pytest.mark.slow
 def test_logistic_regression_on_real_films_is_as_good_as_few_words_are(real_data):
     films = load(real_data / "sst", dataset="sst")
     odds = fit_log_odds(films, Vocabulary.build(films.splits["train"].tokens, 1))

@@ -169,7 +169,6 @@ def test_what_the_candidates_find_is_the_mixture_of_what_their_maps_find(tiny):
         assert (part[f"mass_{key}"] <= part[f"largest_{key}"] + 1e-9).all()
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_batches_hardly_matter(tiny):
     again = AuditContext(tiny_classifier(), tiny.split, tiny.settings, registered())
     for name in ("head_mixture", "better_maps"):
@@ -205,7 +204,6 @@ def test_of_few_or_short_texts_nothing_is_offered_and_it_is_said_why(lengths, tr
     assert found.n + sum(found.left_out.values()) == len(lengths)
 
 
-@pytest.mark.slow
 def test_windows_of_a_text_and_texts_of_the_same_words_are_on_one_side():
     texts = transformer_texts(30)
     texts = [*texts, *texts[:10]]

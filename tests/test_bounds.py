@@ -102,7 +102,6 @@ def test_vertices_tighten_the_bound_of_one_pair_of_classes():
         assert (together < slab - 0.01).any()
 
 
-@pytest.mark.slow
 def test_blocks_do_not_change_the_answer(monkeypatch):
     rows = random_rows(20, 9, 3)
     whole = bound_adversary(*rows, 0.03)
@@ -113,7 +112,6 @@ def test_blocks_do_not_change_the_answer(monkeypatch):
     torch.testing.assert_close(split.lower, whole.lower)
 
 
-@pytest.mark.slow
 def test_a_row_does_not_depend_on_its_batch_or_its_padding():
     attention, readout, bias, mask = random_rows(12, 8, 3)
     together = bound_adversary(attention, readout, bias, mask, 0.05)

@@ -94,7 +94,6 @@ def test_a_text_that_is_repeated_counts_once():
     assert max(together.values()) <= max(apart.values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("holding", "weights"), [(0.97, 0.2), (0.86, 0.033), (0.5, 0.2), (0.02, 0.2)]
 )

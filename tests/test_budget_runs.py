@@ -66,7 +66,6 @@ def drawn(model, texts, tmp_path_factory):
     return hm.audit(run, drawn=8, **FEW)
 
 
-@pytest.mark.slow
 def test_drawn_texts_are_of_both_classes_and_asked_everything(drawn):
     labels = drawn["instances"]["label"]
     assert labels.value_counts().tolist() == [4, 4]
@@ -76,7 +75,6 @@ def test_drawn_texts_are_of_both_classes_and_asked_everything(drawn):
     assert "8 of 20 test texts" in (drawn.run.folder / "report.html").read_text()
 
 
-@pytest.mark.slow
 def test_more_texts_than_there_are_is_said_and_the_card_says_all(opened):
     with pytest.warns(Note, match=f"--drawn {TEXTS + 1}: expected at most {TEXTS},"):
         audit = hm.audit(opened("all"), drawn=TEXTS + 1, **FEW)
@@ -217,7 +215,6 @@ def test_work_is_counted_by_hand(opened):
     assert budget._work(run.model, split) == sum(weights * n * (n + 150) for n in sizes)
 
 
-@pytest.mark.slow
 def test_a_long_audit_of_a_transformer_gets_the_default_time(opened, monkeypatch):
     run = opened("run")
     assert hm.audit(run, **FEW, instances=4).settings.audit.minutes is None

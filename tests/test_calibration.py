@@ -80,7 +80,6 @@ def test_every_text_has_what_the_rule_reads_and_the_same_of_maps_that_are_wrong(
     assert gone["map"] > 2 * max(gone[of] for of in OTHER_MAPS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "encoder", "said"),
     [
@@ -135,7 +134,6 @@ def finished(tmp_path_factory):
     return out, made, [str(note.message) for note in notes]
 
 
-@pytest.mark.slow
 def test_a_calibration_writes_the_rates_that_it_returns_and_what_they_are_made_of(finished):
     out, made, warned = finished
     assert read_rates(out / FILE) == made

@@ -62,7 +62,6 @@ def test_by_the_codes_rules_a_fifth_of_imdbs_test_texts_is_taken(folder):
     assert len(corpus.splits["dev"]) == 100
 
 
-@pytest.mark.slow
 def test_by_the_codes_rules_every_word_of_a_story_is_a_possible_answer(real_data):
     place = real_data / "babi_qa1"
     assert len(load(place, dataset="babi_qa1").classes) == 6
@@ -247,7 +246,6 @@ def test_samples_are_seeded_and_counted(folder):
     assert one.left_out["train: not drawn into the sample"] == 86
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "place", "rules", "split"),
     [
@@ -261,7 +259,6 @@ def test_the_real_data_give_the_authors_own_counts(real_data, name, place, rules
     assert counts == PUBLISHED_SIZES[name][split]
 
 
-@pytest.mark.slow
 def test_the_real_ag_news_differs_from_the_authors_by_the_two_texts_their_filter_drops(real_data):
     split = load(real_data / "ag_news", dataset="ag_news").splits["test"]
     assert np.bincount(split.labels).tolist() == [1900, 1900]

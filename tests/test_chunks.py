@@ -300,7 +300,6 @@ def hundred():
     return audit(train(small_corpus(2, 300), encoder="average", **SMALL), **SHORT)
 
 
-@pytest.mark.slow
 def test_a_page_of_very_many_texts_says_which_it_draws(few_drawn, hundred):
     made = hundred
     shown = drawn_texts.with_drawn_texts(made)

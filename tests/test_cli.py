@@ -104,7 +104,6 @@ def test_one_command_goes_from_a_file_to_a_card_and_a_report(heedmap, csv_file, 
     assert [f["key"] for f in findings][:3] == ["skill", "needed", "sufficient"]
 
 
-@pytest.mark.slow
 def test_train_audit_report_and_list_walk_the_same_road(heedmap, csv_file, tmp_path):
     run = tmp_path / "runs" / "mine"
     trained = heedmap("train", "--data", csv_file, "--out", run, *QUICK)
@@ -216,7 +215,6 @@ def test_other_settings_are_refused_with_the_difference(heedmap, csv_file, tmp_p
     ).code == 0  # fmt: skip
 
 
-@pytest.mark.slow
 def test_another_audit_of_the_same_model_is_refused_unless_insisted_on(heedmap, csv_file, tmp_path):
     asked = ("audit", "--data", csv_file, "--out", tmp_path / "run", *QUICK, "--instances")
     assert heedmap(*asked, 9).code == 0
@@ -258,7 +256,6 @@ def test_an_unexpected_error_is_one_line_without_a_traceback(heedmap, monkeypatc
     assert len(done.err.splitlines()) == 1
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_the_old_result_survives(
     heedmap, csv_file, tmp_path, monkeypatch
 ):

@@ -181,7 +181,6 @@ def test_it_finds_no_less_than_what_it_begins_from():
     assert (begun.jsd > model.search(steps=0, seed=1).jsd + 1e-3).any()
 
 
-@pytest.mark.slow
 def test_it_finds_no_less_than_what_others_found_and_else_the_same():
     model = Curved(random_support())
     far = model.search(steps=60)

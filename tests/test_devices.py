@@ -64,7 +64,6 @@ def test_the_second_device_refuses_what_a_gpu_refuses():
             there.numpy()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["bert", "gpt2"])
 def test_questions_make_no_tensor_on_another_device_than_the_models(architecture):
     same(*tables_on_both(architecture, QUICK))
@@ -108,7 +107,6 @@ def test_a_device_has_one_name_however_it_is_given(device, name):
     assert device_name(device) == name
 
 
-@pytest.mark.slow
 def test_every_function_takes_a_device_of_pytorch_and_the_number_of_a_gpu(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     loaded, texts = (tiny_model("bert"), tiny_tokenizer("bert")), ["a great film.", "a bad plot."]

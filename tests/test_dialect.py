@@ -241,7 +241,7 @@ def test_how_a_file_is_written_makes_no_other_run(tmp_path):
 
 def test_a_file_of_one_column_says_how_it_was_read(tmp_path):
     (tmp_path / "a.csv").write_text("text^label\na b^1\n")
-    with refused("text column", "--text-column"):
+    with refused("no label column", "--separator"):
         load(tmp_path / "a.csv")
 
 

@@ -81,7 +81,6 @@ def by_name(rows, activation="softmax"):
     return {(r["intervention"], r["layers"]): r for r in rows if r["activation"] == activation}
 
 
-@pytest.mark.slow
 def test_a_table_holds_every_intervention(done):
     rows = by_name(done.rows)
     per_layer = {
@@ -129,7 +128,6 @@ def test_the_result_stands_in_the_folder(done):
     assert Vocabulary(words).words == words
 
 
-@pytest.mark.slow
 def test_page_latex_and_figures_show_what_the_table_holds(done, heedmap, tmp_path):
     page = (done.folder / "result.html").read_text()
     for name, *values in PUBLISHED:
@@ -172,7 +170,6 @@ def test_the_result_says_in_what_it_is_unlike_the_paper(done, corpus):
     assert not [note for note in result(as_published).notes if "Unlike" in note]
 
 
-@pytest.mark.slow
 def test_texts_of_ones_own_are_neither_beside_table_1_nor_judged_by_it(done, corpus):
     rows = [
         {**row, "accuracy": 0.62, "n": 1000} if row["intervention"] == "original" else row
@@ -217,7 +214,6 @@ def test_a_reproduction_is_read_again_from_its_folder(done):
     assert paper.read(done.folder.parent) is None
 
 
-@pytest.mark.slow
 def test_a_stopped_run_goes_on_to_the_same_bytes(done, corpus, tmp_path, monkeypatch):
     original = paper.compute
     calls = []
@@ -263,7 +259,6 @@ def longer(corpus, tmp_path_factory):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "where", ["softmax-0: epoch 3 of 3", "softmax-0: adversarial, epoch 2 of 2",
               "softmax-0: opposite random k, epoch 2 of 2"],
@@ -278,7 +273,6 @@ def test_a_training_that_was_stopped_is_resumed_in_its_middle(corpus, longer, tm
     assert contents(tmp_path / "run") == longer
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*not as heedmap wrote it")
 def test_overwrite_begins_a_training_anew_that_was_stopped(corpus, longer, tmp_path):
     with pytest.raises(Stop), watched(stopped_at("opposite, epoch 2")):
@@ -336,7 +330,6 @@ def test_samples_are_counted_and_the_same_again(corpus):
     assert "train 10 of 60, dev 20, test 20" in notes[0]
 
 
-@pytest.mark.slow
 def test_attacks_learn_and_are_judged_on_texts_they_did_not_see(able):
     subject, texts, settings = able
     settings = settings.model_copy(update={"adversary_epochs": 6, "adversary_learning_rate": 1e-2})
@@ -473,7 +466,6 @@ def test_the_opposite_of_two_classes_is_the_other_and_of_more_the_next():
     assert opposite(np.array([0, 1, 2]), 3).tolist() == [1, 2, 0]
 
 
-@pytest.mark.slow
 def test_three_classes(tmp_path):
     done = reproduce(small_corpus(classes=3), out=tmp_path / "run", workers=1, **TINY)
     original = by_name(done.rows)["original", "all"]

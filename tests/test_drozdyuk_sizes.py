@@ -60,7 +60,6 @@ def test_all_classifiers_of_a_seed_come_before_the_next(corpus):
     assert names == [*first, *(name.replace("-0", "-1") for name in first)]
 
 
-@pytest.mark.slow
 def test_both_sizes_stand_in_one_folder(done):
     layers = {
         size: {row["layers"] for row in done.rows if row["model"] == size} - {"all"}
@@ -101,7 +100,6 @@ def test_the_page_has_every_table_claim_and_figure_of_both(done, heedmap, tmp_pa
     assert "not learned" not in notes["activations"]
 
 
-@pytest.mark.slow
 def test_a_run_that_stopped_between_the_sizes_shows_one_and_resumes(
     done, corpus, tmp_path, monkeypatch
 ):

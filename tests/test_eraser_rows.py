@@ -207,7 +207,6 @@ def test_words_own_the_tokens_they_are_read_as():
     assert owners(["a"], ["a", "b"]) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "least"),
     [pytest.param("eraser_movies", 0.98, marks=pytest.mark.exhaustive), ("sst", 0.8)],

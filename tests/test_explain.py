@@ -292,7 +292,6 @@ def test_the_reading_counts_what_the_arrays_have(small_run):
         assert f"[{one.tokens[place]}]" in shown(made)
 
 
-@pytest.mark.slow
 def test_words_that_are_attended_to_alike_are_not_told_apart(stars_run):
     uniform = train(small_corpus(), encoder="average", score="uniform", epochs=1, **SMALL)
     made = uniform.explain(TEXT)
@@ -366,7 +365,6 @@ def test_pairs_are_explained_in_one_list(pairs_run):
         pairs_run.explain(["ant in den"])
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*rows are empty")
 def test_a_file_of_texts_is_explained_by_one_command(heedmap, folder, tmp_path):
     texts = tmp_path / "texts.csv"
@@ -435,7 +433,6 @@ def test_what_was_cut_is_counted(small_run):
     assert ["4 of at least 9 words" in notes[0], "first 3 of 4 words" in notes[1]] == [True, True]
 
 
-@pytest.mark.slow
 def test_a_transformer_cuts_a_long_text_or_reads_it_in_windows():
     text = "great film " * 40
     cut, read = of_transformer(text), of_transformer(text, "windows")

@@ -61,7 +61,6 @@ def columns(heedmap, model, data, *options):
     return [*rows[0]], [*dict.fromkeys(row["id"] for row in rows)]
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*left out")
 def test_words_that_a_tagger_is_asked_about(heedmap, tmp_path):
     model = save(tmp_path / "model", plain("bert", of_masks=False))
@@ -101,7 +100,6 @@ def text_model(folder):
     return save(folder / "texts", tiny_model("bert")), data
 
 
-@pytest.mark.slow
 def test_words_that_masks_hide_have_their_own_two_classes(heedmap, tmp_path):
     model = save(tmp_path / "model", plain("bert", of_masks=True))
     rows = [
@@ -126,7 +124,6 @@ def test_words_that_masks_hide_have_their_own_two_classes(heedmap, tmp_path):
     stopped(heedmap("explain", model, "--data", bad), "line 2", "one [MASK]")
 
 
-@pytest.mark.slow
 def test_numbers_and_one_label_of_several(heedmap, tmp_path):
     _, data = text_model(tmp_path)
     of_number = saved_number_model(tmp_path / "number")
@@ -165,7 +162,6 @@ def test_pairs_with_the_usual_names_are_found_by_a_run_of_pairs(heedmap, tmp_pat
     stopped(heedmap("explain", run.folder, "--data", texts), "the query", "--query-column")
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*left out")
 def test_a_folder_of_pictures(heedmap, tmp_path):
     model, data = saved_vision(tmp_path / "model"), saved_pictures(tmp_path / "data", 1)

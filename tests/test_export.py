@@ -70,7 +70,6 @@ def test_every_format_is_valid_and_as_wide_as_wanted(audit, tmp_path, width):
         assert tall == pytest.approx(high * UNIT * DPI / 72, abs=2)
 
 
-@pytest.mark.slow
 def test_letters_have_the_same_size_in_a_wider_picture_and_can_be_read(audit):
     for figure in figures(audit):
         narrow, wide = (
@@ -126,7 +125,6 @@ def test_the_same_figure_gives_the_same_bytes_in_any_order(audit, form):
         assert render(figure, form) == first[figure.key]
 
 
-@pytest.mark.slow
 def test_nothing_is_cut_off(audit):
     """White to the edges, whatever the classes are called."""
     long = Key("predicted " + "interminable " * 12 + "x" * 120 + " (n = 12)", PALETTE[0])
@@ -175,7 +173,6 @@ BARE = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_the_command_writes_every_figure_beside_the_run(heedmap, folder, audit):
     done = heedmap("figures", folder, "--format", "svg")
     assert done.code == 0, done.err
@@ -184,7 +181,6 @@ def test_the_command_writes_every_figure_beside_the_run(heedmap, folder, audit):
     assert done.out.count("Figure: ") == len(keys)
 
 
-@pytest.mark.slow
 def test_the_command_chooses_and_lists(heedmap, folder, tmp_path, audit):
     listed = heedmap("figures", folder, "--list")
     assert listed.code == 0
@@ -240,7 +236,6 @@ def test_an_audit_without_figures_says_so(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_without_memory_the_figures_are_refused_in_one_line(tmp_path):
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"

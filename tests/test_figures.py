@@ -246,7 +246,6 @@ def test_figures_by_class_name_the_predicted_classes_alone_and_count_the_others(
         assert "[bold]third" not in str(figure.spec)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_figure_is_valid_vega_lite(kind):
     """The page does not check them, for that takes longer than to draw them."""
@@ -258,7 +257,6 @@ def test_every_figure_is_valid_vega_lite(kind):
         alt.Chart.from_dict(figure.spec)
 
 
-@pytest.mark.slow
 def test_no_tick_is_labelled_with_a_rounded_value():
     """Between two ticks the labels grow as the places do, to a hundredth of the axis."""
     judged = set()

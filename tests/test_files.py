@@ -302,7 +302,6 @@ def test_up_to_half_as_many_classes_as_rows_are_classes():
         check_labels("a", [str(i % 31) for i in range(60)])
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*10000 (different|of)")
 def test_a_split_of_many_classes_is_drawn_in_no_time(tmp_path):
     rows = [f"word,{i % 10_000}\n" for i in range(60_000)]

@@ -25,7 +25,6 @@ def test_a_findings_value_is_that_of_the_numbers_under_its_key(kind):
     check_numbers(tiny_audit(kind))
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*texts")
 def test_so_it_is_of_a_model_that_gives_a_number(tmp_path):
     texts, labels = rated_texts(8)

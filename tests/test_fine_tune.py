@@ -97,7 +97,6 @@ def stop_in(epoch):
     return report
 
 
-@pytest.mark.slow
 def test_the_embedded_corpus_is_learned(base, corpus):
     sizes = {"train": 1000, "dev": 100, "test": 300}
     small = {name: split.take(range(sizes[name])) for name, split in corpus.splits.items()}
@@ -110,7 +109,6 @@ def test_the_embedded_corpus_is_learned(base, corpus):
     assert run.training.best_epoch == int(np.argmax([s["roc_auc"] for s in run.training.scores]))
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_another_one_others(base, few, tmp_path):
     one, two, other = (
         hm.fine_tune(base, few, seed=seed, out=tmp_path / name, **QUICK)
@@ -129,7 +127,6 @@ def test_training_leaves_the_global_random_state_alone(base, few):
     assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
 
 
-@pytest.mark.slow
 def test_a_stopped_training_goes_on_to_the_same_weights(base, few, tmp_path):
     options = {**QUICK, "epochs": 3}
     whole = hm.fine_tune(base, few, **options)
@@ -173,7 +170,6 @@ def test_a_run_is_saved_elsewhere(base, few, tmp_path, out):
     assert copy.training == run.training
 
 
-@pytest.mark.slow
 def test_a_save_that_is_interrupted_leaves_no_half_model(base, few, tmp_path, monkeypatch):
     folder = tmp_path / "run"
 

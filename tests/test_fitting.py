@@ -70,7 +70,6 @@ def written(path, texts):
     return path
 
 
-@pytest.mark.slow
 def test_every_word_of_a_byte_level_model_has_a_weight_of_its_own(byte_level, tmp_path):
     texts = ["(so bad).", "Hm... no.", "Good film", "Oh. Fine (I guess)..."]
     run = hm.open_model(byte_level, written(tmp_path / "x.jsonl", texts), out=tmp_path / "run")

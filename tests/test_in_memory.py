@@ -269,7 +269,6 @@ def test_texts_that_are_lost_or_changed_are_noticed_and_given_again(tmp_path, mo
     assert not kept.parent.exists()
 
 
-@pytest.mark.slow
 def test_a_transformer_is_put_on_trial_with_texts_from_memory(tmp_path):
     model = reviews_classifier(tmp_path / "model")
     labels = ["pos" if i % 2 else "neg" for i in range(60)]

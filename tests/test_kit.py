@@ -48,7 +48,6 @@ def test_a_paper_that_is_not_there_is_one_line_with_a_near_one(heedmap, name):
     assert said.err.startswith(f"heedmap: No such command '{name}'. Did you mean 'jain-wallace'?")
 
 
-@pytest.mark.slow
 def test_a_new_paper_has_a_command_a_result_and_figures_and_resumes(heedmap, toy, tmp_path):
     out = tmp_path / "out"
     arguments = ("reproduce", "toy-paper", "--out", out, "--scale", "2")

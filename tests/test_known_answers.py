@@ -86,7 +86,6 @@ def test_attention_that_agrees_with_the_gradient_because_it_is_a_factor_of_it_do
     assert line.because == "no small set of words makes the answer"
 
 
-@pytest.mark.slow
 def test_confidence_does_not_change_the_answer_as_it_did_the_reading_of_the_adversary():
     (calm, one), (sure, other) = (
         verdict(*planted("faithful", margin=m, noise=0.0)) for m in (4.0, 25.0)

@@ -49,7 +49,6 @@ def test_classes_stand_by_number_if_all_are_numbers_and_else_by_name(labels, cla
         assert ordered([*given, *given]) == classes.split()
 
 
-@pytest.mark.slow
 def test_the_order_of_classes_does_not_depend_on_the_process():
     code = (
         "from heedmap.data.labels import ordered\n"

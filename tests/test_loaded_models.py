@@ -51,7 +51,6 @@ def test_what_becomes_of_the_users_model_later_changes_no_run():
     np.testing.assert_array_equal(run.predict_proba(TEXTS), before)
 
 
-@pytest.mark.slow
 def test_a_pipeline_is_opened_too_and_its_run_is_kept_with_the_model(tmp_path):
     model, tokenizer = tiny_model("bert"), tiny_tokenizer("bert")
     pipe = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
@@ -67,7 +66,6 @@ def test_a_pipeline_is_opened_too_and_its_run_is_kept_with_the_model(tmp_path):
     hm.open_model(pipe, ROWS, out=tmp_path / "run")  # the same again
 
 
-@pytest.mark.slow
 def test_the_audit_of_a_loaded_model_is_saved_with_it(tmp_path):
     run = hm.open_model((tiny_model("bert"), tiny_tokenizer("bert")), ROWS)
     hm.audit(run, **QUICK).save(tmp_path / "kept")

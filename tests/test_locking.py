@@ -157,7 +157,6 @@ OWN = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_while_one_writes_others_are_refused_and_readers_see_what_is_whole(
     heedmap, csv_file, hold, tmp_path
 ):

@@ -211,7 +211,6 @@ def test_a_folder_with_another_programs_settings_is_left_alone(heedmap, place, m
     assert stamped(".") == before
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("default:.*not as heedmap wrote it", "default:.*left alone")
 def test_overwriting_a_run_leaves_the_users_files_and_names_them(heedmap, place):
     mine = ["notes.md", "tables/mine.parquet", "tables/weights.safetensors", "extra/mine/x.txt"]
@@ -227,7 +226,6 @@ def test_overwriting_a_run_leaves_the_users_files_and_names_them(heedmap, place)
     assert heedmap("report", "run").code == 0
 
 
-@pytest.mark.slow
 def test_a_first_audit_removes_nothing_of_the_users_tables(heedmap, place):
     shutil.rmtree(place / "tables")
     for name in ("report.html", "findings.json"):
@@ -311,7 +309,6 @@ def test_nothing_waits_for_what_is_no_file(heedmap, place, name, kind):
         assert "internal error" not in done.err
 
 
-@pytest.mark.slow
 def test_saving_an_audit_elsewhere_removes_nothing_of_the_users(place, tmp_path):
     result = audit(open_run(place), instances=9, permutations=2)
     folder = tmp_path / "copy"

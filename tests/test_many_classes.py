@@ -42,7 +42,6 @@ def papers_search(rows, **settings):
     return found / found.sum(-1, keepdim=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("classes", [3, 5])
 def test_the_papers_search_exceeds_no_row_that_was_told_of_it(classes):
     rows = planted(40, 12, classes)
@@ -91,7 +90,6 @@ def test_the_order_of_the_tokens_changes_no_bound(kind, classes, epsilon):
             )
 
 
-@pytest.mark.slow
 def test_a_text_read_backwards_by_a_bag_of_words_has_the_same_jsd():
     model = small_model(classes=5, encoder="average")
     words = [f"w{i:02}" for i in range(40)]

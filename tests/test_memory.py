@@ -173,7 +173,6 @@ def test_the_searched_adversary_of_many_classes_is_within_the_bounds(monkeypatch
     assert found.jsd.mean() >= 0.8 * bounds.jsd.mean()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "encoder"), [(2, "lstm"), (3, "cnn"), (65, "average")])
 def test_what_an_audit_of_our_own_model_costs_is_told_beforehand(classes, encoder):
     held = audited(small_model(encoder, classes=classes), random_texts([1, 2, 30, 40] * 5))
@@ -219,7 +218,6 @@ def test_what_an_audit_of_pairs_costs_is_told_beforehand():
     assert estimate(held)["adversary"] > 0
 
 
-@pytest.mark.slow
 def test_a_forecast_of_our_own_model_is_told_from_a_minute_on(monkeypatch, small_run):
     said = []
     with watched(note=said.append):

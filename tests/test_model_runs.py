@@ -39,7 +39,6 @@ def texts(tmp_path_factory):
     return path
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "architecture",
     [
@@ -73,7 +72,6 @@ def test_any_architecture_goes_through_the_whole_audit(classifiers, texts, archi
     )
 
 
-@pytest.mark.slow
 def test_a_stopped_audit_goes_on_and_gives_the_same_bytes(classifiers, texts, tmp_path):
     def made(folder, stop):
         run = hm.open_model(classifiers / "bert", texts, out=folder)
@@ -93,7 +91,6 @@ def test_a_stopped_audit_goes_on_and_gives_the_same_bytes(classifiers, texts, tm
         assert path.read_bytes() == (tmp_path / "two" / "tables" / path.name).read_bytes()
 
 
-@pytest.mark.slow
 def test_another_bound_of_the_memory_goes_on_with_a_stopped_audit(
     heedmap, classifiers, texts, tmp_path
 ):
@@ -266,7 +263,6 @@ def test_texts_keep_their_case_and_spaces_for_the_models_own_tokenizer(classifie
     assert shown == ["A", "Film", ",", "is", "GREAT", "."]
 
 
-@pytest.mark.slow
 def test_the_forecast_comes_before_the_work(classifiers, texts):
     order = []
     with watched(step=order.append, note=order.append):
@@ -275,14 +271,12 @@ def test_the_forecast_comes_before_the_work(classifiers, texts):
     assert "instances" in order[1]
 
 
-@pytest.mark.slow
 def test_an_audit_is_saved_as_a_run_that_opens(classifiers, texts, tmp_path):
     audit = hm.audit(hm.open_model(classifiers / "bert", texts), **FEW)
     audit.save(tmp_path / "kept")
     assert hm.open_audit(tmp_path / "kept").findings == audit.findings
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*counting from 0")
 def test_the_real_classifier_is_as_good_as_its_makers_say(minilm, real_data):
     run = hm.open_model(minilm, real_data / "sst", tokenizer="spaces")
@@ -294,7 +288,6 @@ def test_the_real_classifier_is_as_good_as_its_makers_say(minilm, real_data):
     assert right > 0.8
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*no label column")
 def test_a_model_by_a_relative_path_is_found_from_anywhere(tmp_path, monkeypatch):
     place = tmp_path / "work"

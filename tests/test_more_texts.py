@@ -86,7 +86,6 @@ def test_a_page_of_hostile_names_holds_no_element_of_theirs(monkeypatch):
     assert "unsafe" not in beside[: beside.index("</head>")]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_pages_without_texts_hold_none(monkeypatch, kind):
     set_most(monkeypatch, 4)
@@ -100,7 +99,6 @@ def test_pages_without_texts_hold_none(monkeypatch, kind):
     assert "The texts were left out of this page" in bare["x-more/1.html"]
 
 
-@pytest.mark.slow
 def test_a_run_writes_its_pages_through_its_manifest_and_removes_them(monkeypatch, folder):
     run, audit = RunFolder(folder), tiny_audit("own")
     assert not (folder / "report-more").exists()
@@ -125,7 +123,6 @@ def test_a_run_writes_its_pages_through_its_manifest_and_removes_them(monkeypatc
     assert [*folder.iterdir()] == []
 
 
-@pytest.mark.slow
 def test_a_saved_report_has_its_pages_beside_it_and_says_so(monkeypatch, tmp_path):
     audit = tiny_audit("own")
     path = tmp_path / "mine.htm"

@@ -129,7 +129,6 @@ def test_a_folder_that_is_called_as_an_embedded_corpus_is_not_read_for_it(place,
     assert asked == []
 
 
-@pytest.mark.slow
 def test_the_network_is_asked_for_what_is_named_on_the_hub(heedmap, place, asked):
     done = heedmap("audit", "--data", "nobody/has-this", "--out", "run")
     assert done.code == 2

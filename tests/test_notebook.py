@@ -67,7 +67,6 @@ def test_figures_are_those_of_the_report_by_name(audit):
     assert all(figure.title in repr(audit.figures) for figure in made)
 
 
-@pytest.mark.slow
 def test_a_figure_is_a_chart_with_title_n_and_legend_that_needs_no_network(audit):
     figure = next(f for f in figures(audit) if f.key == "permutation")
     drawn = audit.figures["permutation"]
@@ -86,7 +85,6 @@ def test_a_figure_is_a_chart_with_title_n_and_legend_that_needs_no_network(audit
     assert alt.renderers.active == "default"
 
 
-@pytest.mark.slow
 def test_every_figure_is_a_valid_chart(audit):
     for figure in figures(audit):
         made = chart(figure).to_dict()

@@ -58,7 +58,6 @@ def result(runs):
     return audit(one, other_seed=str(other.folder), **FEW)
 
 
-@pytest.mark.slow
 def test_its_map_is_laid_over_the_importance_of_the_model_on_trial(runs, result):
     tables = result.tables
     texts = tables["instances"]["tokens"].to_pylist()
@@ -81,7 +80,6 @@ def test_its_map_is_laid_over_the_importance_of_the_model_on_trial(runs, result)
     assert measured >= 10
 
 
-@pytest.mark.slow
 def test_its_map_is_kept_of_each_text_that_was_asked(runs, of_three):
     frame, tables = of_three.tables["baselines"], of_three.tables
     texts, asked = tables["instances"]["tokens"].to_pylist(), 0

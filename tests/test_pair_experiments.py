@@ -169,7 +169,6 @@ def test_a_text_of_one_token_is_defined_or_counted(evidence):
         assert np.isnan(run_of["agreement"][i]["tau_attention_gradient"])
 
 
-@pytest.mark.slow
 def test_batches_of_one_give_the_same_tables_and_findings(evidence, monkeypatch):
     names = applicable(evidence.model, evidence.split)
     ways = []

@@ -71,7 +71,6 @@ def test_a_kept_run_is_audited_and_reported_like_one_in_memory(folder, heedmap, 
     assert (folder / "report.html").read_bytes() == report
 
 
-@pytest.mark.slow
 def test_an_audit_of_pairs_goes_on_after_the_last_finished_table(folder):
     class Stop(Exception):
         pass
@@ -90,7 +89,6 @@ def test_an_audit_of_pairs_goes_on_after_the_last_finished_table(folder):
     assert resumed.findings == again.findings == rewrite(folder).findings
 
 
-@pytest.mark.slow
 def test_texts_of_one_token_are_counted(folder):
     result = audit(open_run(folder))
     short = sum(len(t) == 1 for t in result.tables["instances"]["tokens"].to_pylist())
@@ -121,7 +119,6 @@ def asked():
     return audit(train(corpus, **SMALL), permutations=5)
 
 
-@pytest.mark.slow
 def test_the_page_shows_the_query_the_candidates_and_the_supporting_words(asked):
     html = page(asked)
     assert EVIL not in html
@@ -140,7 +137,6 @@ def test_the_page_shows_the_query_the_candidates_and_the_supporting_words(asked)
     assert "the paper's search finds" in found
 
 
-@pytest.mark.slow
 def test_a_page_of_single_texts_says_nothing_of_queries(small_run):
     assert (
         "quer" not in page(audit(small_run, permutations=5)).split("<body>")[1].split("<script>")[0]
@@ -175,7 +171,6 @@ def test_hundreds_of_classes_are_told_in_few_words(asked):
     assert (probabilities[~corpus.splits["test"].allowed] == 0).all()
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*classes have")
 @pytest.mark.parametrize("task", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_generated_stories_are_audited_with_their_supporting_facts(task):

@@ -117,7 +117,6 @@ def change(folder, **values):
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("architecture", TARGETS)
 def test_a_merged_adapter_answers_and_attends_as_unmerged(tmp_path, architecture):
     folder = adapted(tmp_path, architecture)
@@ -145,7 +144,6 @@ def test_a_merged_adapter_answers_and_attends_as_unmerged(tmp_path, architecture
         torch.testing.assert_close(trace.attention[i, 0, : len(row)], row, atol=1e-5, rtol=0)
 
 
-@pytest.mark.slow
 def test_other_methods_and_short_formats_are_merged_too(tmp_path):
     rows = {"target_modules": ["query"], "task_type": "SEQ_CLS"}
     for kind, options in (
@@ -182,7 +180,6 @@ def test_the_saved_head_gives_the_outputs_and_their_names(tmp_path):
     torch.testing.assert_close(logits(model, tokenizer), expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.slow
 def test_a_run_of_an_adapter_is_opened_again_and_changes_are_seen(folder, tmp_path):
     run = hm.open_model(folder, ROWS, out=tmp_path / "run")
     assert run.facts["adapter"].startswith("the LORA adapter ")

@@ -67,7 +67,6 @@ def test_a_run_is_opened_again_from_its_folder_and_knows_a_changed_picture(model
         hm.open_run(tmp_path / "run")
 
 
-@pytest.mark.slow
 def test_report_and_figures_lay_the_map_over_the_picture(model, pictures, tmp_path):
     audit = hm.audit(hm.open_model(model, pictures, progress=False), permutations=5, progress=False)
     thumbnails = audit["instances"]["picture"].tolist()
@@ -78,7 +77,6 @@ def test_report_and_figures_lay_the_map_over_the_picture(model, pictures, tmp_pa
     assert "r0c3" not in audit.bottom_line.sentence
 
 
-@pytest.mark.slow
 def test_an_explanation_shows_a_picture_that_no_corpus_has(model, pictures, tmp_path):
     run = hm.open_model(model, pictures, progress=False)
     path = pictures / "dog" / "1.png"
@@ -98,7 +96,6 @@ def test_an_explanation_shows_a_picture_that_no_corpus_has(model, pictures, tmp_
     )
 
 
-@pytest.mark.slow
 def test_the_command_checks_and_draws(model, pictures, heedmap, tmp_path):
     assert heedmap("check", str(model)).code == 0
     path = str(pictures / "dog" / "1.png")
@@ -177,7 +174,6 @@ def test_the_digits_place_is_marked_in_grids_of_other_sizes():
     assert drawn.marks(1, 1).all()
 
 
-@pytest.mark.slow
 def test_a_small_vit_learns_the_digits_and_its_rollout_finds_them(tmp_path):
     folder = train_digit_vision(tmp_path / "vit", epochs=1)
     run = hm.open_model(folder, "digit-pictures", progress=False)
@@ -190,7 +186,6 @@ def test_a_small_vit_learns_the_digits_and_its_rollout_finds_them(tmp_path):
     assert (found == marked).mean() > 0.9
 
 
-@pytest.mark.slow
 def test_what_may_be_forwarded_holds_no_picture(model, pictures, tmp_path):
     run = hm.open_model(model, pictures, progress=False)
     audit = hm.audit(run, progress=False, minutes="all")
@@ -252,7 +247,6 @@ def mode_of(picture):
         return opened.mode
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*pictures have")
 def test_pictures_of_any_mode_are_read_as_transformers_pipeline_reads_them(tmp_path):
     pipe = hf.pipeline(
@@ -346,7 +340,6 @@ def test_an_image_folder_with_a_table_of_labels_is_refused_with_a_way_that_works
     assert [CLASSES[i % 3] for i in range(6)] == [sorted(CLASSES)[i] for i in test.labels]
 
 
-@pytest.mark.slow
 def test_checks_exports_progress_and_charts_speak_of_pictures(model, pictures, heedmap, tmp_path):
     checked = heedmap("check", str(model)).out
     assert "text" not in checked.replace("context", "")

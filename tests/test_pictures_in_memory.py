@@ -121,7 +121,6 @@ def test_a_picture_in_memory_is_explained_as_its_file(model, tmp_path):
     assert same(replace(explanation, notes=[]), expected[1])
 
 
-@pytest.mark.slow
 def test_what_cannot_be_explained_as_a_picture_is_refused_in_words_of_pictures(model, tmp_path):
     run = hm.open_model(model, ARRAYS, labels=LABELS, progress=False)
     a_picture = ["the file of a picture", "PIL image", "(height, width, 3)"]
@@ -143,7 +142,6 @@ def test_what_cannot_be_explained_as_a_picture_is_refused_in_words_of_pictures(m
             hm.explain(tmp_path / "texts", pictures)
 
 
-@pytest.mark.slow
 def test_all_that_holds_the_pictures_gives_what_files_of_them_give(model, tmp_path):
     for number, (colours, label) in enumerate(zip(ARRAYS, LABELS, strict=True)):
         (tmp_path / label).mkdir(exist_ok=True)
@@ -174,7 +172,6 @@ def test_all_that_holds_the_pictures_gives_what_files_of_them_give(model, tmp_pa
     assert torch.equal(answers(of_pair)[order], answers(of_files))
 
 
-@pytest.mark.slow
 def test_a_run_keeps_its_pictures(model, tmp_path):
     run = hm.open_model(model, ARRAYS, labels=LABELS, out=tmp_path / "run", progress=False)
     assert "test: 6 pictures, 16.0 patches on average; cat 2, dog 2, owl 2" in repr(run)
@@ -193,7 +190,6 @@ def test_a_run_keeps_its_pictures(model, tmp_path):
     assert other.corpus.fingerprint() != run.corpus.fingerprint()
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*no label|.*label missing|.*labels")
 def test_labels_may_be_missing_and_what_does_not_fit_is_refused(model, tmp_path):
     run = hm.open_model(model, ARRAYS, progress=False)

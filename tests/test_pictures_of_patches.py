@@ -171,7 +171,6 @@ def test_gradients_by_the_patches_are_those_through_the_pixels(opened):
     torch.testing.assert_close(at_pixels, patches, atol=CLOSE, rtol=1e-4)
 
 
-@pytest.mark.slow
 def test_an_audit_asks_a_picture_all_questions_and_borrows_no_rates(opened):
     _, run, _ = opened
     audit = hm.audit(run, permutations=5, progress=False)

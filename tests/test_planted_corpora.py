@@ -117,7 +117,6 @@ def test_without_context_a_wrong_map_is_set_by_hand(encoder, reviews):
     assert (trace_of(result).predicted.numpy() == result.split.labels).mean() >= 0.9
 
 
-@pytest.mark.slow
 def test_a_transformer_on_real_texts_reads_the_cue(reviews):
     result = made("corpus, cue attended by a transformer", "bert", reviews, sharpness=6.0)
     assert result.admitted, result.why_not
@@ -125,7 +124,6 @@ def test_a_transformer_on_real_texts_reads_the_cue(reviews):
     assert "".join(result.split.tokens[0]).split() == [w.strip() for w in result.split.tokens[0]]
 
 
-@pytest.mark.slow
 def test_weights_that_are_replaced_leave_the_answers_and_follow_no_words(reviews, monkeypatch):
     monkeypatch.setattr(corpora, "OWN_LABELS", 1000)
     monkeypatch.setattr(corpora, "SKILL", 0.1)

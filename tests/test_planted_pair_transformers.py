@@ -78,7 +78,6 @@ def test_pairs_set_by_hand_are_admitted_and_have_the_margin_that_was_drawn(name)
     assert is_whole == (name in OVER_BOTH)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("encoder", [BY_HAND, BERT])
 def test_the_answer_of_the_transformer_follows_the_query_and_the_cues(encoder):
     result = made(RIGHT, encoder)
@@ -203,7 +202,6 @@ def test_a_query_asks_for_the_kind_that_its_word_names():
     assert asked_in(["query3", asking(0)]) == asked_in(["query1"]) == 0
 
 
-@pytest.mark.slow
 def test_a_planted_transformer_of_pairs_is_always_made_the_same():
     name = "pair transformer, cue attended, query says nothing"
     first, second = (made(name, BERT) for _ in range(2))
@@ -212,7 +210,6 @@ def test_a_planted_transformer_of_pairs_is_always_made_the_same():
     assert torch.equal(trace_of(first).logits, trace_of(second).logits)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "said"),
     [

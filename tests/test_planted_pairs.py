@@ -93,7 +93,6 @@ def test_a_query_that_says_nothing_leaves_cues_of_one_kind():
         assert {is_attended(PLAIN, number_of(word)) for word in words if is_cue(word)} == {True}
 
 
-@pytest.mark.slow
 def test_with_the_weights_on_the_asked_cue_the_answer_follows_the_query_and_the_cues():
     result = made("pair, asked cue attended")
     assert mass(result, result.split.rationale) >= 0.5
@@ -112,7 +111,6 @@ def test_where_the_other_cue_is_attended_the_answer_is_still_of_the_asked_one():
     assert accuracy(result.model, with_other_query(plant(name), result.split)) >= 0.85
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("score", "normaliser"), [("additive", "entmax15"), ("dot", "softmax")])
 def test_learned_scores_are_taught_where_to_attend(score, normaliser):
     name = "pair, cue attended, query says nothing"
@@ -141,7 +139,6 @@ def test_in_half_of_the_pairs_the_asked_cue_is_attended():
     assert np.mean(on > 0.4) == pytest.approx(0.5, abs=0.12)
 
 
-@pytest.mark.slow
 def test_a_pair_has_the_margin_that_was_drawn_and_is_always_made_the_same():
     first, second = (made("pair, cue attended, query says nothing", margin=3.0) for _ in range(2))
     logits = [trace_of(result.model, result.split).logits for result in (first, second)]

@@ -299,7 +299,6 @@ def test_while_it_learns_a_word_is_shown_in_drawn_variants_and_afterwards_in_one
         assert (rest % given.length == np.arange(given.length)).all()
 
 
-@pytest.mark.slow
 def test_a_planted_picture_is_always_made_the_same():
     options = {"sharpness": 5.0, "deciding": 1, "opposing": False}
     first, second = (made(RIGHT, VIT, **options) for _ in range(2))
@@ -319,7 +318,6 @@ def test_as_read_a_text_names_the_patch_of_each_of_its_words():
         assert [row % given.length for row in rows] == [*range(len(text))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "said"),
     [

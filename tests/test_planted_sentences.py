@@ -115,7 +115,6 @@ def test_random_scores_do_not_depend_on_the_length_of_a_sentence():
     assert sums.std() > 1
 
 
-@pytest.mark.slow
 def test_with_the_weights_on_the_sentence_with_the_cue_the_answer_follows_the_cue():
     name = "sentences, sentence with the cue attended"
     result = made(name)
@@ -124,7 +123,6 @@ def test_with_the_weights_on_the_sentence_with_the_cue_the_answer_follows_the_cu
     assert (trace_of(result.model, other).predicted.numpy() == other.labels).mean() >= 0.9
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("score", "normaliser"), [("additive", "sparsemax"), ("dot", "softmax")])
 def test_learned_scores_are_taught_the_sentence_after_it(score, normaliser):
     result = made("sentences, sentence after it attended", score=score, normaliser=normaliser)

@@ -185,7 +185,6 @@ def test_a_transformer_whose_map_is_right_in_half_of_the_texts():
     assert np.mean(on > 0.5) == pytest.approx(0.5, abs=0.12)
 
 
-@pytest.mark.slow
 def test_a_plant_is_always_made_the_same():
     options = {"sharpness": 5.0, "deciding": 1}
     first, second = (made("transformer, cue attended", BERT, **options) for _ in range(2))

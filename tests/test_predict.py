@@ -70,7 +70,6 @@ def test_a_real_classifiers_probabilities_are_its_own(minilm):
     assert run.classes == [model.config.id2label[i] for i in range(2)]
 
 
-@pytest.mark.slow
 def test_a_text_in_windows_has_the_mean_of_their_probabilities(folder):
     run = hm.open_model(folder, ROWS, long_texts="windows")
     text = " ".join(["great bad film"] * 400)

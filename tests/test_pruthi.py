@@ -25,7 +25,6 @@ def made(tmp_path_factory):
     return reproduce(small_corpus(), out=tmp_path_factory.mktemp("runs") / "made", **TINY)
 
 
-@pytest.mark.slow
 def test_every_model_has_lines_for_each_penalty_and_without_the_words(made):
     lines = [line[:3] for line in result(made).summary.lines]
     names = ("without the words", "λ = 0", "λ = 2")
@@ -62,7 +61,6 @@ def test_published_numbers_stand_beside_their_tasks_as_of_other_texts(made):
     assert set(REPLICATED) < set(AUTHORS)
 
 
-@pytest.mark.slow
 def test_it_is_read_back_and_not_made_again(made, monkeypatch):
     before = contents(made.folder)
     monkeypatch.setattr("heedmap.retraining.trainer.fit", pytest.fail)

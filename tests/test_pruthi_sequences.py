@@ -152,7 +152,6 @@ def made(tmp_path_factory):
     return sequences.reproduce(task="copy", out=out, penalties=(1.0,), **TINY)
 
 
-@pytest.mark.slow
 def test_each_attention_and_penalty_has_a_line_and_its_published_ones(made):
     shown = PAPER.result(made)
     assert {line[0] for line in shown.summary.lines if "†" in line[0]} == {

@@ -216,7 +216,6 @@ def test_ratings_that_are_missing_or_none_are_counted_and_empty_reviews_too(tmp_
     assert sum(map(len, corpus.splits.values())) == 195
 
 
-@pytest.mark.slow
 def test_a_question_is_its_own_elements_wherever_the_feed_is_cut(tmp_path):
     written_questions = [
         question(0, "Sports", 'Caf\u00e9 & <b>more</b><br />\n"so"'),

@@ -63,7 +63,6 @@ def test_quotes_in_two_columns_swallow_no_rows(tmp_path):
     assert read(written(tmp_path / "a.tsv", rows, header)) == rows
 
 
-@pytest.mark.slow
 def test_evidence_beyond_the_first_megabyte_counts(tmp_path):
     rows = [[f"a text without any quotes, number {i}", str(i % 2)] for i in range(100_000)]
     rows += unbalanced()
@@ -184,7 +183,6 @@ WRITERS = [
 ]
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(TEXTS, min_size=60, max_size=60),

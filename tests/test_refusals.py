@@ -116,7 +116,6 @@ def test_what_cannot_be_is_one_line_and_exit_code_2_and_nothing_is_written(heedm
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("value", [0, 1, 2**32, 2**63 - 1])
 def test_every_seed_that_is_allowed_draws(heedmap, csv_file, tmp_path, value):
     quick = (*QUICK, "--instances", "4", "--permutations", "2")

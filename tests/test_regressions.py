@@ -143,7 +143,6 @@ def rated(tmp_path_factory):
     return texts, labels, run, hm.audit(run, permutations=20, progress=False)
 
 
-@pytest.mark.slow
 def test_the_tables_hold_outputs_and_changes_in_its_unit(rated):
     texts, labels, run, audit = rated
     outputs = [plain_number("bert", text) for text in texts]
@@ -267,7 +266,6 @@ def test_a_run_is_opened_again_with_its_numbers(rated):
     assert "numbers as labels" in repr(again.corpus)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*texts")
 def test_labels_are_optional_and_one_constant_output_has_no_deviations(tmp_path):
     folder = saved_number_model(tmp_path / "model", id2label={0: "points"})
@@ -372,7 +370,6 @@ def test_how_to_read_is_written_for_numbers(rated):
     assert "Within 0.01 standard deviations of the outputs. </dd>" in without
 
 
-@pytest.mark.slow
 def test_drawn_numbers_are_compared_with_those_of_all_texts_that_may_be_drawn(rated):
     texts, _, run, whole = rated
     drawn = hm.audit(replace(run, folder=None), drawn=18, permutations=2, progress=False)
@@ -396,7 +393,6 @@ def test_drawn_numbers_are_compared_with_those_of_all_texts_that_may_be_drawn(ra
     assert f"the outputs of {len(texts)} texts, those that were drawn among them" in change
 
 
-@pytest.mark.slow
 def test_numbers_are_drawn_until_the_bottom_line_is_certain_or_the_time_is_over(rated):
     _, _, run, whole = rated
     audit = hm.audit(replace(run, folder=None), minutes=60, permutations=2, progress=False)
@@ -436,7 +432,6 @@ def test_what_rests_on_classes_is_refused(rated, heedmap, tmp_path):
     assert " stars" in explained.out
 
 
-@pytest.mark.slow
 def test_a_text_read_in_windows_has_the_mean_of_their_numbers(tmp_path):
     folder = saved_number_model(tmp_path / "model")
     texts, _ = rated_texts(8)

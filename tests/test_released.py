@@ -359,7 +359,6 @@ def test_files_that_are_not_what_they_say_are_refused_and_no_pickle_is_opened(tm
     refusal("floating-point", "bytes", arrays=tmp_path / "torch.npz")
 
 
-@pytest.mark.slow
 def test_such_a_model_is_audited_as_the_docstring_says(tmp_path, capsys):
     arrays = weights("lstm", "tanh")
     texts = texts_of((1, 2, 3, 4, 5, 6, 7, 8, 5, 6))

@@ -57,7 +57,6 @@ def test_what_takes_no_jobs_is_refused_before_there_is_one(executor, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_jobs_give_the_folder_of_one_process_in_their_order(kept, tmp_path, kind):
     alone = Kept(tmp_path / "alone")
@@ -76,7 +75,6 @@ def test_jobs_give_the_folder_of_one_process_in_their_order(kept, tmp_path, kind
     assert not jobs_folder(kept.folder).exists()
 
 
-@pytest.mark.slow
 def test_a_job_whose_worker_is_lost_is_submitted_again(kept):
     kept.run(Processes(), jobs=[3], _3="killed")
     assert kept.found == [(3, 9)]
@@ -104,7 +102,6 @@ def test_a_finished_job_is_read_when_the_worker_that_wrote_it_has_ended(kept):
     assert kept.found == [(3, 9)]
 
 
-@pytest.mark.slow
 def test_a_job_that_is_lost_each_time_is_one_line_and_the_others_are_kept(kept, monkeypatch):
     monkeypatch.setattr(remote, "TIMES_LOST", 1)
     with refused("3: ", "lost 1 times", "again to resume"):

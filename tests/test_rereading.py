@@ -82,7 +82,6 @@ def probability(evidence, text, answer):
     return float(logits.softmax(-1)[0, answer]), int(logits.argmax())
 
 
-@pytest.mark.slow
 def test_the_outcome_of_a_ranking_is_that_of_a_plain_loop(evidence):
     rng = np.random.default_rng(1)
     whole = evidence.table("instances").to_pandas()

@@ -56,7 +56,6 @@ def trainer_of(run, folder, **options):
     return Trainer(base, RetrainSettings.of(**options), workers=1)
 
 
-@pytest.mark.slow
 def test_every_question_that_applies_has_a_table_and_a_finding(made):
     _, found = made
     assert set(questions()) <= set(found.tables)
@@ -118,7 +117,6 @@ def test_guides_are_weights_even_where_the_importance_is_undefined(made, tmp_pat
         assert weights.sum() == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["adversary", "base"])
 def test_an_adversary_attends_elsewhere_than_its_control(learned, tmp_path, direction):
     far, control = trainer_of(learned, tmp_path).outcomes(
@@ -171,7 +169,6 @@ def test_what_the_run_has_anyway_makes_no_other_training(made, tmp_path):
     assert base.plain(Variant(1, encoder="cnn")) == Variant(1, encoder="cnn")
 
 
-@pytest.mark.slow
 def test_nothing_is_trained_twice_and_other_settings_train_what_is_missing(made, monkeypatch):
     run, first = made
     trained = []
@@ -331,7 +328,6 @@ def test_deception_knows_uniform_weights_and_the_least_mass(made):
     assert control[control["seed"] == 1]["uniform"].to_numpy() == pytest.approx(1 / n)
 
 
-@pytest.mark.slow
 def test_pairs_are_asked_what_applies_to_them():
     run = train(small_pairs(), **SIZES)
     found = retrain(run, seeds=2, lambdas=(0.5,), adversary_epochs=2, workers=1)
@@ -447,7 +443,6 @@ def reviews_csv(tmp_path, monkeypatch):
 TINY = ("--epochs", "1", "--embedding-size", "8", "--hidden-size", "8")
 
 
-@pytest.mark.slow
 def test_the_command_says_what_it_will_take_and_shows_the_answers_on_card_and_page(
     heedmap, reviews_csv
 ):

@@ -75,7 +75,6 @@ def test_another_corpus_in_the_same_folder_is_refused(folder, csv_file):
         open_run(folder)
 
 
-@pytest.mark.slow
 def test_overwriting_insists_and_leaves_foreign_files_alone(folder, csv_file):
     audit(open_run(folder))
     (folder / "notes.txt").write_text("mine")
@@ -85,7 +84,6 @@ def test_overwriting_insists_and_leaves_foreign_files_alone(folder, csv_file):
     assert not (folder / "tables").exists()
 
 
-@pytest.mark.slow
 def test_overwriting_a_run_with_itself_keeps_it(folder, csv_file):
     audit(open_run(folder))
     made = (folder / "model.safetensors").stat().st_mtime_ns
@@ -123,7 +121,6 @@ def test_overwriting_begins_an_unfinished_training_anew(folder, csv_file):
     assert open_run(folder).training is not None
 
 
-@pytest.mark.slow
 def test_what_was_asked_of_a_model_that_is_gone_goes_with_it(folder, csv_file):
     audit(open_run(folder), instances=10)
     (folder / "model.safetensors").unlink()
@@ -196,7 +193,6 @@ def test_an_unknown_setting_is_an_error(folder):
         open_run(folder)
 
 
-@pytest.mark.slow
 def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
     class Stop(Exception):
         pass
@@ -233,7 +229,6 @@ def test_an_audit_goes_on_after_the_last_finished_table(folder, monkeypatch):
     assert whole.findings == resumed.findings
 
 
-@pytest.mark.slow
 def test_an_audit_with_other_settings_is_refused_unless_insisted_on(folder):
     run = open_run(folder)
     audit(run)
@@ -242,7 +237,6 @@ def test_an_audit_with_other_settings_is_refused_unless_insisted_on(folder):
     assert audit(run, epsilon=0.05, overwrite=True).settings.audit.epsilon == 0.05
 
 
-@pytest.mark.slow
 def test_two_runs_with_one_seed_give_byte_identical_tables(tmp_path, csv_file):
     for name in "ab":
         audit(train(load(csv_file), out=tmp_path / name, seed=3, **SMALL), seed=3)
@@ -253,7 +247,6 @@ def test_two_runs_with_one_seed_give_byte_identical_tables(tmp_path, csv_file):
             assert path.read_bytes() == other.read_bytes()
 
 
-@pytest.mark.slow
 def test_findings_are_a_function_of_the_tables_alone(folder):
     result = audit(open_run(folder))
     assert open_audit(folder).findings == result.findings
@@ -264,7 +257,6 @@ def test_findings_are_a_function_of_the_tables_alone(folder):
     assert (folder / "report.html").read_bytes() == report
 
 
-@pytest.mark.slow
 def test_a_larger_test_split_is_sampled_and_the_sample_is_named(folder):
     result = audit(open_run(folder), instances=7)
     assert result.tables["instances"].num_rows == 7
@@ -274,7 +266,6 @@ def test_a_larger_test_split_is_sampled_and_the_sample_is_named(folder):
     assert again.tables["instances"]["key"] == result.tables["instances"]["key"]
 
 
-@pytest.mark.slow
 def test_an_audit_in_memory_is_saved_as_a_page_or_as_a_run(tmp_path, csv_file):
     result = audit(train(load(csv_file), **SMALL))
     for name in ("page.html", "page.htm"):
@@ -286,7 +277,6 @@ def test_an_audit_in_memory_is_saved_as_a_page_or_as_a_run(tmp_path, csv_file):
     assert open_run(tmp_path / "run").settings == result.settings
 
 
-@pytest.mark.slow
 def test_a_missing_table_is_named_and_nothing_is_rewritten(folder):
     audit(open_run(folder))
     before = (folder / "findings.json").read_bytes()
@@ -301,7 +291,6 @@ def test_a_run_that_is_not_audited_has_no_report(folder):
         open_audit(folder)
 
 
-@pytest.mark.slow
 def test_a_table_that_is_not_there_is_named(folder):
     with refused("'seeds'", "instances"):
         audit(open_run(folder)).to_dataframe("seeds")

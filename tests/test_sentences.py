@@ -143,7 +143,6 @@ def test_a_words_gradient_is_summed_over_its_sentence():
     ]
 
 
-@pytest.mark.slow
 def test_a_run_of_sentences_is_trained_audited_and_opened_again(tmp_path):
     corpus = load("reviews", tokenizer="sentences", train_texts=200, test_texts=40)
     run = train(corpus, encoder="none", epochs=1, embedding_size=8, out=tmp_path)

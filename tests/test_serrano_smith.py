@@ -169,7 +169,6 @@ def made(corpus, tmp_path_factory):
     return reproduce(corpus, out=out, name="imdb", workers=1, **TINY)
 
 
-@pytest.mark.slow
 def test_every_model_has_a_table_its_weights_and_a_place_in_the_result(made):
     assert made.models == list(MODELS)
     assert made.missing == 0
@@ -206,7 +205,6 @@ def test_the_tables_are_those_of_the_saved_weights(made, corpus):
         assert_frame_equal(again.to_pandas(), trial.table.to_pandas(), atol=1e-6)
 
 
-@pytest.mark.slow
 def test_it_is_read_back_and_not_made_again(made, corpus, monkeypatch):
     before = contents(made.folder)
     monkeypatch.setattr(paper, "compute", pytest.fail)

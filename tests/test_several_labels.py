@@ -200,7 +200,6 @@ def test_a_shard_of_all_labels_is_refused(heedmap, tmp_path):
     stopped(done, "--shard", "--output")
 
 
-@pytest.mark.slow
 def test_one_label_of_several_is_explained(heedmap, tmp_path):
     several = save_pair_model(tmp_path / "several", classes=3, **SEVERAL)
     explanation = hm.explain(several, "a great film", output="class1")

@@ -49,7 +49,6 @@ def test_the_checks_are_compiled_once():
         typechecked(again)("1")
 
 
-@pytest.mark.slow
 def test_the_package_is_imported_under_them(monkeypatch):
     # A second copy, which replaces the first in this test alone.
     monkeypatch.setattr(heedmap, "measures", heedmap.measures)
@@ -61,7 +60,6 @@ def test_the_package_is_imported_under_them(monkeypatch):
     assert "heedmap.measures.total_variation" in called
 
 
-@pytest.mark.slow
 def test_functions_with_shapes_are_found_wherever_they_are():
     functions = annotated()
     assert "heedmap.measures.total_variation" in functions["heedmap.measures"]

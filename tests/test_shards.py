@@ -58,7 +58,6 @@ def in_shards(command, out, count=2):
 # Commands
 
 
-@pytest.mark.slow
 def test_a_command_in_shards_writes_the_bytes_of_one_process(heedmap, toy, tmp_path):
     arguments = ("reproduce", "toy-paper", "--seeds", "5", "--out")
     assert heedmap(*arguments, tmp_path / "one").code == 0
@@ -108,7 +107,6 @@ def test_a_shard_needs_a_folder_and_replaces_nothing(heedmap, toy, tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "elsewhere"]
 
 
-@pytest.mark.slow
 def test_what_no_shard_has_ended_for_is_refused_with_the_cause(heedmap, tmp_path):
     out, file = tmp_path / "out", tmp_path / "texts.csv"
     file.write_text("text,label\n")

@@ -225,7 +225,6 @@ def test_a_reproduction_resumes_to_the_same_bytes_with_any_workers(tmp_path):
     assert paper("snell").read(tmp_path / "whole").rows == whole.rows
 
 
-@pytest.mark.slow
 def test_a_training_that_learned_ends_with_the_released_code_and_others_go_on():
     settings = copying(steps=400)
     assert len(fit(CopyObjective(settings)).scores) == 20

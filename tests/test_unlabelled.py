@@ -52,7 +52,6 @@ def audit(folder):
     return hm.audit(run, **FEW)
 
 
-@pytest.mark.slow
 def test_all_tables_are_those_of_the_same_texts_with_labels_but_for_the_labels(folder, audit):
     labelled = hm.audit(
         hm.open_model(folder / "bert", folder / "labelled.jsonl", out=folder / "labelled"), **FEW
@@ -111,7 +110,6 @@ def test_the_run_is_opened_again_and_its_audit_is_the_same(folder, audit):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [list, pd.Series])
 def test_a_list_of_texts_is_audited_as_it_is_and_kept_by_its_run(folder, tmp_path, kind):
     texts = kind([row["text"] for row in rows(labels=False)])
@@ -142,7 +140,6 @@ def test_windows_of_texts_without_labels_are_pooled(folder):
     assert "no label: 6" in printed(found, 100)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_the_command_audits_them_too(heedmap, folder, tmp_path):
     said = heedmap(

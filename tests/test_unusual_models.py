@@ -84,7 +84,6 @@ def inner(kind, text, eyes):
     return lambda: getattr(hf, kind)(text_config=text, vision_config=eyes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "config",
     [

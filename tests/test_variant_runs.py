@@ -112,7 +112,6 @@ def test_a_plain_variant_is_the_run_that_its_settings_make(made, tmp_path):
     assert kept.training.scores == trained.training.scores
 
 
-@pytest.mark.slow
 def test_an_adversary_is_audited_and_explained_and_not_retrained(made, tmp_path):
     run, names, _ = made
     opened = hm.open_run(run.folder, variant=names["adversary"])
@@ -172,7 +171,6 @@ def test_leave_one_out_of_a_guided_model_asks_its_guide_again(made, kind):
             assert without[row, place].numpy() == pytest.approx(expected.numpy(), abs=1e-5)
 
 
-@pytest.mark.slow
 def test_a_guided_model_is_kept_audited_and_explained(made, tmp_path, heedmap):
     run, names, outcomes = made
     name = names["guided by the run's map"]
@@ -255,7 +253,6 @@ def test_an_outcome_of_an_earlier_version_is_read_and_not_opened(made, tmp_path)
         hm.open_run(copy, variant=names["adversary"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
@@ -286,7 +283,6 @@ def test_the_card_of_a_variant_says_in_words_what_it_is_and_claims_no_rates(
     assert "variant" not in dict(facts(hm.audit(run, permutations=5, progress=False)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words", "has_rates"),
     [

@@ -96,7 +96,6 @@ def test_a_translator_with_uniform_weights_is_the_uniform_translator():
     torch.testing.assert_close(own, models["learned"](source, inputs, lengths)[0])
 
 
-@pytest.mark.slow
 def test_a_reproduction_has_every_task_and_resumes_to_the_same_bytes(tmp_path):
     data = {"single": small_corpus(), "pair": small_pairs(), "generation": parallel()}
     found = reproduce(**data, out=tmp_path / "run", **SMALL)

@@ -314,7 +314,6 @@ def size_of(folder):
 
 
 # PyTorch warns of something else wherever oneDNN is switched off.
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")
 def test_a_classifier_answers_exactly_as_loaded_if_both_multiply_alike(classifier):
     with torch.backends.mkldnn.flags(enabled=False):

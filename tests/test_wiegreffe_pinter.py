@@ -29,7 +29,6 @@ def made(tmp_path_factory):
     return reproduce(small_corpus(), out=tmp_path_factory.mktemp("runs") / "made", **TINY)
 
 
-@pytest.mark.slow
 def test_every_question_has_a_table_or_a_claim_and_every_figure_is_drawn(made):
     found = result(made)
     titles = [part.title if hasattr(part, "title") else part.text for part in found.sections]
@@ -172,7 +171,6 @@ def test_f1_is_that_of_class_1(made):
     assert seeds.f1 == [f1_score(made.label, one, zero_division=0.0) for one in lists.T]
 
 
-@pytest.mark.slow
 def test_it_is_read_back_and_not_made_again(made, monkeypatch):
     before = contents(made.folder)
     monkeypatch.setattr("heedmap.retraining.trainer.fit", pytest.fail)

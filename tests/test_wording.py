@@ -402,7 +402,6 @@ def printed(command, *arguments):
     return command(*arguments).err.splitlines()
 
 
-@pytest.mark.slow
 def test_messages_are_worded_as_they_were_when_somebody_last_read_them(
     heedmap, tmp_path, monkeypatch
 ):
