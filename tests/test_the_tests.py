@@ -45,7 +45,7 @@ def test_every_test_asserts(path):
         if isinstance(node, ast.FunctionDef)
     ]
     checks = {"raises", "warns", "assert_close", "assert_allclose", "assert_array_equal"}
-    checks |= {"assert_frame_equal", "refused", "warned", "stopped"}
+    checks |= {"assert_frame_equal", "refused", "warned", "stopped", "check_numbers"}
     checks |= {f.name for f in functions if not f.name.startswith("test_") and asserts(f, checks)}
     tests = [f for f in functions if f.name.startswith("test_")]
     assert not [f.name for f in tests if not asserts(f, checks)]
