@@ -1,6 +1,6 @@
 # make demo: a fresh machine's environment, then the main job on the embedded corpus, then the report's path.
 # make test: a fresh machine's environment, then the tests that a change must pass: 40 minutes on two cores.
-# make shapes: fast tests near tensors, until each function with shapes was called and checked: 12 minutes on two cores.
+# make shapes: one case of each fast test near tensors, with their shapes checked: 15 minutes on two cores.
 # make check: ruff, mypy, and the share of names in the package that say nothing.
 # make test-all: every test, the exhaustive ones too, before a release (CONTRIBUTING.md says when else).
 # make package: the source archive and the wheel, and the wheel tried in an environment without what is optional.

@@ -3,13 +3,12 @@
     HEEDMAP_SHAPES=1 PYTHONPATH=tests pytest -p shapes
 
 Checked shapes nearly double the time of a tight loop, so the other passes run without them. This one runs one
-case of each fast test of a file, until every function with a shape in its signature that the file imports was
-called, and fails if one never was.
+case of each fast test and fails if a function with a shape in its signature was never called.
 """
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +53,6 @@ SLOW = frozenset(
 
 _compiled: dict[tuple[Any, ...], Callable[..., Any]] = {}
 called: set[str] = set()
-near_files: dict[
-    Path, set[str]
-] = {}  # the functions with shapes in the modules that a file imports
 
 
 def typechecked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,36 +137,22 @@ def install() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep one case of each test, in the files that import a module with shapes."""
-    functions = annotated()
+    parents = [(module, *module.rsplit(".", 1)) for module in annotated()]
+    near = re.compile(
+        "|".join(
+            rf"{module}\b|from {parent} import .*\b{stem}\b" for module, parent, stem in parents
+        )
+    )
+    near_files = {
+        path for path in {item.path for item in items} if near.search(path.read_text("utf-8"))
+    }
     first: dict[tuple[Path, str], pytest.Item] = {}
     for item in items:
-        if item.path not in near_files:
-            imported = _imported_by(item.path, functions)
-            near_files[item.path] = {name for module in imported for name in functions[module]}
-        if near_files[item.path]:
+        if item.path in near_files:
             first.setdefault((item.path, getattr(item, "originalname", item.name)), item)
     kept = set(first.values())
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
-
-
-def _imported_by(path: Path, modules: Iterable[str]) -> list[str]:
-    text = path.read_text("utf-8")
-    return [
-        module
-        for module in modules
-        if re.search(
-            rf"{module}\b|from {module.rpartition('.')[0]} import .*\b{module.rpartition('.')[2]}\b",
-            text,
-        )
-    ]
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose functions with shapes were all called before."""
-    if near_files[item.path] - SLOW <= called:
-        pytest.skip("all functions with shapes that its file imports were called before")
 
 
 @pytest.hookimpl(optionalhook=True)
