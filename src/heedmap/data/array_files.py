@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedmap.data.parquet_rows import open_parquet
-from heedmap.data.streams import check_growth
+from heedmap.data.streams import check_archive
 from heedmap.errors import InputError
 from heedmap.files.naming import kind_of
 
@@ -85,7 +85,7 @@ def _of_npz(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not readable as npz (not what numpy.savez writes); {CONVERT}")
     arrays = {}
     with np.load(path, allow_pickle=False) as stored:
-        check_growth(path, sum(part.file_size for part in stored.zip.infolist()))
+        check_archive(path, stored.zip)
         for name in stored.files:
             try:
                 arrays[name] = stored[name]

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from heedmap.data.columns import SEEN_ROWS, Rows, check_count, suspected
 from heedmap.data.labels import without_midnight
-from heedmap.data.streams import check_growth, first_line, open_bytes, reading
+from heedmap.data.streams import check_archive, check_growth, first_line, open_bytes, reading
 from heedmap.errors import InputError, check_installed
 from heedmap.terminal.output import some_of
 
@@ -109,8 +109,7 @@ def _check(path: Path, file: IO[bytes]) -> bool:
             f"{path}: no Excel file, though its name says so; name it .csv if it is one"
         )
     with zipfile.ZipFile(file) as archive:
-        # Of each part, zipfile unpacks no more than it says here.
-        check_growth(path, sum(part.file_size for part in archive.infolist()))
+        check_archive(path, archive)
         sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/")]
         return any(_FORMULA.search(archive.read(name)) for name in sheets)
 

@@ -4,6 +4,7 @@ import codecs
 import gzip
 import io
 import re
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +44,11 @@ def check_growth(path: Path, size: float) -> None:
             f"{path}: expected content of up to {MOST_GROWTH} times the file's size (or {SMALL >> 20} MiB), "
             "got more, as of a harmful file; save it uncompressed (Parquet as CSV) if it is right"
         )
+
+
+def check_archive(path: Path, archive: zipfile.ZipFile) -> None:
+    """Raise InputError if the parts of an archive are too large; zipfile unpacks no more than they say."""
+    check_growth(path, sum(part.file_size for part in archive.infolist()))
 
 
 class _Unpacked(io.RawIOBase):

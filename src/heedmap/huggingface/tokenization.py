@@ -13,6 +13,7 @@ from heedmap.huggingface.checkpoints import Place, json_object
 from heedmap.huggingface.logging import quiet
 from heedmap.huggingface.padding import counts_from_no_padding, of_text_model, vocabulary_size
 
+# Read once, so that a tokenizer that stops at short texts stops before a model is loaded.
 TRIAL = "A short text, of 2 or 3 words?\n" + " ".join(map(chr, range(33, 256))) + "a" * 99
 
 

@@ -29,7 +29,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from heedmap.data.streams import check_growth
+from heedmap.data.streams import check_archive
 from heedmap.data.vocabulary import PAD, SPECIAL, Vocabulary
 from heedmap.errors import InputError
 from heedmap.models.attention_classifier import TextClassifier
@@ -272,7 +272,7 @@ def _arrays(weights: str | Path | Arrays) -> Mapping[str, object]:
         if path.suffix == ".safetensors":
             return load_file(path)
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            check_growth(path, sum(part.file_size for part in arrays.zip.infolist()))
+            check_archive(path, arrays.zip)
             return dict(arrays)
     except InputError:
         raise
