@@ -178,7 +178,7 @@ def test_many_classes_are_one_series_in_every_figure_by_class():
         assert series[0].label.startswith(f"{ALL} (n = {n_of(shown[key].n)}")
         assert any(str(predicted) in note for note in shown[key].notes), key
         assert "predicted class, each" not in shown[key].caption
-    assert "By predicted class (" in page(audit)
+    assert ", by predicted class (" in page(audit)
 
 
 @pytest.mark.parametrize("classes", [2, 4, 10])

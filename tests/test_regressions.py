@@ -358,7 +358,7 @@ def test_the_page_shows_numbers_with_their_unit(rated):
 def test_how_to_read_is_written_for_numbers(rated):
     *_, run, audit = rated
     report = " ".join((run.folder / "report.html").read_text().split("<body>")[1].split())
-    assert "Below and above the mean" in report
+    assert "below and above the mean" in report
     assert "By predicted class" not in report
     reading = report.split('<section id="reading">')[1].split("</section>")[0]
     assert "<dt>Lead</dt><dd>The distance of the output from the mean of all outputs." in reading

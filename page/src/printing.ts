@@ -1,7 +1,7 @@
 // On paper: what is decisive is open, and the opened texts are broken into lines of the paper's width.
 
 const PAPER = 680; // pixels; A4 and Letter, with the margins of the style sheet, have a little more
-const DECISIVE = "#measured, #run, .verdict:not(.compared), .verdict:not(.compared) details";
+const DECISIVE = "#measured, #run, .comparisons, .verdict:not(.compared), .verdict:not(.compared) details";
 
 /** Open what decides while the page is printed, and close it again. */
 export function openForPrint(): void {
