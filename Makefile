@@ -1,5 +1,7 @@
 # make demo: a fresh machine's environment, then the main job on the embedded corpus, then the report's path.
 # make test: a fresh machine's environment, then the tests that a change must pass: 40 minutes on two cores.
+# make golden: the numbers and decisions of tiny audits beside their record in tests/golden; make test has it, too.
+# make golden-all BASE=COMMIT: the same of trainings, papers and planted models, exactly, beside those of another commit.
 # make shapes: one case of each fast test near tensors, with their shapes checked: 15 minutes on two cores.
 # make check: ruff, mypy, and the share of names in the package that say nothing.
 # make test-all: every test, the exhaustive ones too, before a release (CONTRIBUTING.md says when else).
@@ -17,13 +19,19 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test shapes test-all check docs package page check-page test-browser calibration calibration-kinds clean
+.PHONY: demo test golden golden-all shapes test-all check docs package page check-page test-browser calibration calibration-kinds clean
 
 demo: $(VENV)/.run
 	$(BIN)/heedmap audit --data reviews --out runs/demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not exhaustive and not browser" -n auto --dist worksteal
+
+golden: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/golden -n auto --dist worksteal
+
+golden-all: $(VENV)/.dev
+	$(BIN)/python scripts/golden_record.py compare $(BASE)
 
 shapes: $(VENV)/.dev
 	HEEDMAP_SHAPES=1 PYTHONPATH=tests $(BIN)/python -m pytest -p shapes -n auto --dist worksteal
