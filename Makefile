@@ -3,7 +3,7 @@
 # make golden: the numbers and decisions of tiny audits beside their record in tests/golden; make test has it, too.
 # make golden-all BASE=COMMIT: the same of trainings, papers and planted models, exactly, beside those of another commit.
 # make shapes: one case of each fast test near tensors, with their shapes checked: 15 minutes on two cores.
-# make check: ruff, mypy, and the share of names in the package that say nothing.
+# make check: ruff, mypy, the share of names in the package that say nothing, and each room's budget (budgets.toml).
 # make test-all: every test, the exhaustive ones too, before a release (CONTRIBUTING.md says when else).
 # make package: the source archive and the wheel, and the wheel tried in an environment without what is optional.
 # make docs: the examples in docstrings and pages are run, and the site is built to build/docs, with a live report in its
@@ -44,6 +44,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python scripts/vague_names.py 1
+	$(BIN)/python scripts/budgets.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m pytest -o addopts=--quiet --doctest-modules --doctest-glob='*.md' src/heedmap docs
