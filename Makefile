@@ -28,7 +28,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not exhaustive and not browser" -n auto --dist worksteal
 
 golden: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/golden -n auto --dist worksteal
+	$(BIN)/python -m pytest tests/golden -m "slow or not slow" -n auto --dist worksteal
 
 golden-all: $(VENV)/.dev
 	$(BIN)/python scripts/golden_record.py compare $(BASE)

@@ -10,6 +10,7 @@ HERE = Path(__file__).parent
 CHANGES = Changes.read(HERE / "changes.toml")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", RECORDS)
 def test_numbers_decisions_and_sentences_are_as_recorded(name, tmp_path):
